@@ -1,5 +1,5 @@
-//! Prepares what the crate embeds or needs to compile: a scratch database for the build-time check of every query, the folder of
-//! static files, and the documentation.
+//! Prepares what the crate embeds or needs to compile: a scratch database for the build-time check of every query, the
+//! folder of static files, and the documentation.
 
 use std::{
     env,
@@ -25,7 +25,8 @@ fn main() {
     check(embed_docs(&out), "documentation");
 }
 
-/// The time of the build: a clock that shows an earlier time is wrong. `SOURCE_DATE_EPOCH`, in seconds, makes builds reproducible.
+/// The time of the build: a clock that shows an earlier time is wrong. `SOURCE_DATE_EPOCH`, in seconds, makes builds
+/// reproducible.
 fn built_at_ms() -> u64 {
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     let fixed = env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());

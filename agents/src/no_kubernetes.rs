@@ -1,5 +1,5 @@
-//! What stands for a cluster in a build without the feature `kubernetes`: a type without values. Connecting to a cluster
-//! fails with the reason, so nothing else of this file is ever executed.
+//! What stands for a cluster in a build without the feature `kubernetes`: a type without values. Connecting to a
+//! cluster fails with the reason, so nothing else of this file is ever executed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use brewbench_wire::series::Consumption;
 use brewbench_wire::{Phase, RunId};
 
 use crate::run::context::RunContext;
-use crate::run::execute::{Record, Site};
+use crate::run::execute::{OutcomeBuilder, RunResources};
 use crate::run::failure::Failure;
 use crate::target::manifest::{Manifest, Workload};
 use crate::target::{Ended, Serving};
@@ -19,13 +19,13 @@ const NOT_BUILT: &str =
     "this program was built without Kubernetes; build it with the cargo feature `kubernetes`, as `make build` does";
 
 #[expect(clippy::unused_async, reason = "it stands for a function that waits for a cluster")]
-impl Site {
+impl RunResources {
     /// Fails with the reason.
     pub(crate) async fn work_with_cluster<F: Fn(Phase)>(
         &mut self,
         _: &Job,
         _: &RunContext,
-        _: &mut Record<F>,
+        _: &mut OutcomeBuilder<F>,
     ) -> Result<(), Failure> {
         Err(Failure::by(Cause::Other)(NOT_BUILT.to_owned()))
     }
@@ -40,7 +40,7 @@ pub struct Cluster {
 }
 
 /// The Pods of a target.
-pub type Scheduled = Cluster;
+pub type PodTarget = Cluster;
 /// The figures of these Pods.
 pub type Replicas = Cluster;
 /// Generators in Pods.

@@ -12,7 +12,7 @@ use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::cage::support::Landlock;
 use brewbench_agent::sandbox::cage::user::{self, Users};
 use brewbench_agent::sandbox::process::{Plan, Process, find_program};
-use brewbench_agent::sandbox::{CGROUP_ROOT, Group, Sandbox, Side};
+use brewbench_agent::sandbox::{CGROUP_ROOT, Group, ProgramRole, Sandbox};
 use brewbench_testing::{public_folder, skip};
 use brewbench_wire::RunId;
 use brewbench_wire::job::Job;
@@ -42,10 +42,10 @@ impl Machine {
         }
         std::fs::set_permissions(folder.path().join("state"), Permissions::from_mode(0o700)).expect("a private folder");
         for below in ["home", "wide"] {
-            user::give(&folder.path().join(below), Side::Target).expect("given");
+            user::give(&folder.path().join(below), ProgramRole::Target).expect("given");
         }
         let agent = format!("test cage {name} {}", std::process::id());
-        let group = Sandbox::detect(Path::new(CGROUP_ROOT), &agent).open(RunId::now(), Side::Target);
+        let group = Sandbox::detect(Path::new(CGROUP_ROOT), &agent).open(RunId::now(), ProgramRole::Target);
         Self { folder, group: group.expect("a group") }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use brewbench_agent::engine::k6::K6;
 use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::cage::user;
-use brewbench_agent::sandbox::{Sandbox, Side};
+use brewbench_agent::sandbox::{ProgramRole, Sandbox};
 use brewbench_testing::public_folder;
 use brewbench_wire::RunId;
 use brewbench_wire::job::Job;
@@ -69,7 +69,7 @@ exit 0
 /// Runs a job with a fake k6 of this version. Returns the outcome, all arguments, and k6's environment variables.
 async fn run_with(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
     let folder = public_folder();
-    user::give(folder.path(), Side::Generator).expect("given to k6");
+    user::give(folder.path(), ProgramRole::Generator).expect("given to k6");
     let k6 = K6::find(Some(&fake_k6(folder.path(), version))).await.expect("a supported version");
     let k6 = k6.with_folder(folder.path());
     let agent = format!("test flags {} {}", RunId::now(), std::process::id());

@@ -1,5 +1,5 @@
-//! What a run counts is its load: requests are equal to those that the target counted, to the request, and rates are over
-//! the time of the load, whatever `setup()`, `teardown()` and waits of iterations do. With a real k6.
+//! What a run counts is its load: requests are equal to those that the target counted, to the request, and rates are
+//! over the time of the load, whatever `setup()`, `teardown()` and waits of iterations do. With a real k6.
 
 use brewbench_agent::run::execute;
 use brewbench_testing::Counter;

@@ -1,5 +1,5 @@
-//! Tests of the agent from outside, with real k6, real control groups, real containers and real virtual machines. They are
-//! one program, because linking it takes longer than most of them.
+//! Tests of the agent from outside, with real k6, real control groups, real containers and real virtual machines. They
+//! are one program, because linking it takes longer than most of them.
 
 mod cage;
 mod containers;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use brewbench_agent::engine::k6::inspection::inspect;
 use brewbench_agent::host::idle_wait::IdleWait;
 use brewbench_agent::run::execute;
-use brewbench_agent::sandbox::Side;
+use brewbench_agent::sandbox::ProgramRole;
 use brewbench_agent::sandbox::cage::user;
 use brewbench_wire::job::{Job, Size};
 use brewbench_wire::load::{Closed, Form, Load, Open, Stage};
@@ -248,7 +248,7 @@ async fn take_ports(folder: &Path, times: usize, end: &CancellationToken) -> Vec
 
 async fn run_without_port(bench: &Bench, times: usize) -> (Outcome, Vec<TcpListener>) {
     bench.offer("beaten", "[sandbox]\nwrite = [\".\"]");
-    user::give(&bench.work.targets, Side::Target).expect("a folder of the target");
+    user::give(&bench.work.targets, ProgramRole::Target).expect("a folder of the target");
     let (job, end) = (job("beaten"), CancellationToken::new());
     let run = async {
         let outcome = run(bench, &job).await;

@@ -7,7 +7,7 @@ use std::process::Command;
 use brewbench_agent::host::cleanup;
 use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::process::{Plan, Process, find_program};
-use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox, Side};
+use brewbench_agent::sandbox::{CGROUP_ROOT, ProgramRole, Sandbox};
 use brewbench_testing::skip;
 use brewbench_wire::RunId;
 use brewbench_wire::job::Size;
@@ -41,7 +41,7 @@ fn shell(script: &str) -> Plan {
 #[tokio::test]
 async fn cpu_time_is_limited_and_counted() {
     let Some(sandbox) = sandbox("cpu") else { return };
-    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    let group = sandbox.open(RunId::now(), ProgramRole::Target).expect("a group");
     let size = Size { name: String::new(), vcpus: 0.1, memory_bytes: 64 << 20, replicas: 1 };
     assert_eq!(group.limit(&size), sandbox.mechanisms());
     let mut process = Process::start(&shell("i=0; while :; do i=$((i+1)); done"), &group).expect("a shell");
@@ -63,7 +63,7 @@ async fn cpu_time_is_limited_and_counted() {
 #[tokio::test]
 async fn a_limit_refused_by_the_kernel_is_not_reported_as_enforced() {
     let Some(sandbox) = sandbox("refused") else { return };
-    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    let group = sandbox.open(RunId::now(), ProgramRole::Target).expect("a group");
     // Below the kernel's smallest quota.
     let size = Size { name: String::new(), vcpus: 0.001, memory_bytes: 64 << 20, replicas: 1 };
     let enforced = group.limit(&size);
@@ -74,7 +74,7 @@ async fn a_limit_refused_by_the_kernel_is_not_reported_as_enforced() {
 #[tokio::test]
 async fn a_fork_bomb_is_killed() {
     let Some(sandbox) = sandbox("forks") else { return };
-    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    let group = sandbox.open(RunId::now(), ProgramRole::Target).expect("a group");
     group.limit(&Size { name: String::new(), vcpus: 1.0, memory_bytes: 256 << 20, replicas: 1 });
     let plan = shell("f() { while :; do (sleep 5) & (exit) ; done; }; f & f & f & f");
     let mut process = Process::start(&plan, &group).expect("a shell");
@@ -108,7 +108,7 @@ async fn leftovers_of_an_earlier_process_are_removed_and_reported() {
         command.spawn().expect("sleep")
     };
     let (mut ours, mut other) = (start(true), start(false));
-    let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
+    let group = sandbox.open(RunId::now(), ProgramRole::Target).expect("a group");
     let mut grouped = start(false);
     for mut entrance in group.entrances().expect("entrances") {
         std::io::Write::write_all(&mut entrance, grouped.id().to_string().as_bytes()).expect("moved");

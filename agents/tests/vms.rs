@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench_agent::run::execute;
-use brewbench_agent::sandbox::Side;
+use brewbench_agent::sandbox::ProgramRole;
 use brewbench_agent::sandbox::cage::user::User;
 use brewbench_agent::target::vm::check_kvm;
 use brewbench_testing::Guest;
@@ -36,8 +36,8 @@ impl Site {
         std::fs::write(self.bench.work.targets.join("guest.toml"), text).expect("a manifest");
     }
 
-    /// Writes the manifest of a guest that QEMU boots; the accelerator is always TCG unless `table` names one: where KVM
-    /// opens, it may still not work.
+    /// Writes the manifest of a guest that QEMU boots; the accelerator is always TCG unless `table` names one: where
+    /// KVM opens, it may still not work.
     fn offer_qemu(&self, table: &str) {
         let accelerator = if table.contains("accelerator") { "" } else { "accelerator = \"tcg\"\n" };
         let text = format!(
@@ -245,7 +245,7 @@ fn a_guest_behind_a_tap_interface_is_loaded_directly() {
     std::thread::spawn(|| {
         use nix::sched::CloneFlags;
         nix::sched::unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("a network and mounts");
-        let user = User::of(Side::Target).map_or(0.into(), User::uid);
+        let user = User::for_role(ProgramRole::Target).map_or(0.into(), User::uid);
         let tuntap = format!("tuntap add dev bbtap0 mode tap user {user}");
         let _devices = usable_tun();
         for command in ["link set lo up", &tuntap, "addr add 10.0.2.2/24 dev bbtap0", "link set bbtap0 up"] {

@@ -1,5 +1,5 @@
-//! Attacks on files, sockets and processes of the agent's user, which Landlock does not cover: refused by other users where
-//! the agent is privileged, else by a seccomp filter.
+//! Attacks on files, sockets and processes of the agent's user, which Landlock does not cover: refused by other users
+//! where the agent is privileged, else by a seccomp filter.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::cage::user::{self, User, Users};
 use brewbench_agent::sandbox::process::{Plan, Process, find_program};
-use brewbench_agent::sandbox::{Group, Sandbox, Side};
+use brewbench_agent::sandbox::{Group, ProgramRole, Sandbox};
 use brewbench_testing::{public_copy, public_folder, skip};
 use brewbench_wire::RunId;
 use nix::unistd::Uid;
 
-/// Prints for each attack whether it worked. `$d` is a folder of the agent's user, `$rival` a process of the other side.
+/// Prints for each attack whether it worked. `$d` is a folder of the agent's user, `$rival` a process of the other
+/// side.
 const PRELUDE: &str = r#"
     use Socket;
     ($d, $rival) = @ARGV;
@@ -95,9 +96,9 @@ impl Machine {
         let service = UnixListener::bind(path("open/service")).expect("a socket");
         fs::set_permissions(path("open/service"), Permissions::from_mode(0o660)).expect("a private socket");
         let sandbox = Sandbox::none(&format!("test walls {}", std::process::id()));
-        let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
-        user::give(&path("home"), Side::Target).expect("given");
-        user::give(&path("results"), Side::Generator).expect("given");
+        let group = sandbox.open(RunId::now(), ProgramRole::Target).expect("a group");
+        user::give(&path("home"), ProgramRole::Target).expect("given");
+        user::give(&path("results"), ProgramRole::Generator).expect("given");
         let sleep = find_program(Path::new("sleep")).expect("sleep");
         let cage = Cage::generator(&sleep, Path::new("/usr"), &path("results"), &path("results"));
         let rival = Process::start(&plan(sleep, &["600"], cage), &group).expect("sleep");
@@ -183,7 +184,7 @@ async fn programs_of_both_sides_have_users_and_groups_of_their_own() {
         open(O, '>', '/dev/stdout') && print O 'opened';";
     let target = |perl: &Path| Cage::target(perl, &machine.path("open"), &machine.path("home"));
     let lines = machine.attack(target, &[ids]).await;
-    let number = User::of(Side::Target).expect("a user").uid();
+    let number = User::for_role(ProgramRole::Target).expect("a user").uid();
     let four = format!("{number}\t{number}\t{number}\t{number}");
     let expected = [format!("Uid:\t{four}"), format!("Gid:\t{four}"), "Groups:\t ".to_owned(), "opened".to_owned()];
     assert_eq!(lines, expected, "no supplementary groups");
@@ -203,7 +204,7 @@ async fn what_another_user_has_closed_is_removed() {
 
 #[tokio::test]
 async fn a_script_that_a_target_may_not_read_is_refused_with_the_remedy() {
-    let Some(user) = User::of(Side::Target) else { return };
+    let Some(user) = User::for_role(ProgramRole::Target) else { return };
     let machine = Machine::new();
     let program = machine.path("state/program");
     fs::write(&program, "#!/bin/sh\n").expect("a script");

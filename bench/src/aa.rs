@@ -24,7 +24,7 @@ use brewbench::{
         view::Comparison,
     },
     experiments::model::ExperimentWithRuns,
-    gate::model::{Check, Gate},
+    gate::model::{Gate, RuleCheck},
     runs::model::Run,
     web::series_style::Marks,
 };
@@ -132,7 +132,7 @@ async fn gates(client: &Client, days: &[ExperimentWithRuns]) -> anyhow::Result<S
         let gate: Gate = client.json(client.request(reqwest::Method::GET, "api/v1/compare/gate").query(&query)).await?;
         let values = |day: &ExperimentWithRuns| day.runs.iter().filter_map(|run| run.figures.rps).collect();
         let alone = rank_test(&[Stratum { base: values(before), other: values(after) }]);
-        let change = gate.checks.first().map_or("–".to_owned(), Check::difference);
+        let change = gate.checks.first().map_or("–".to_owned(), RuleCheck::difference);
         let p = alone.map_or("–".to_owned(), |test| format!("p = {:.3}", test.p));
         let _ = writeln!(text, "| {} → {} | {change} | {p} | {} |", day + 1, day + 2, gate.headline);
     }

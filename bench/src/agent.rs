@@ -67,7 +67,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         accepts: Accepts::BundledScenarios,
         cgroups: CGROUPS.into(),
         idle_wait: IdleWait::default(),
-        steady: None,
+        cpu_tuning: None,
         load_address: None,
         reach: AddressPolicy::default(),
         container_engine: arguments.next().map(PathBuf::from),

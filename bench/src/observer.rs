@@ -19,8 +19,8 @@ use brewbench::{
 use brewbench_agent::{
     connection::daemon::CGROUPS,
     sandbox::{
-        Group, Sandbox, Side,
-        cores::{self, Neighbour},
+        Group, ProgramRole, Sandbox,
+        cores::{self, SharesWith},
     },
     target::{
         Fingerprints, Provided,
@@ -214,9 +214,9 @@ impl Bare {
         let target = known.into_iter().find(|manifest| manifest.name == TARGET).context("the target's manifest")?;
         let Provided::Process(program) = target.provided else { bail!("{TARGET} is not a program") };
         program.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
-        let group = self.sandbox.open(brewbench_wire::RunId::now(), Side::Target)?;
+        let group = self.sandbox.open(brewbench_wire::RunId::now(), ProgramRole::Target)?;
         group.limit(size);
-        let (cores, _) = cores::assign(&cores::physical(), size.vcpus, Neighbour::Generator);
+        let (cores, _) = cores::assign(&cores::physical(), size.vcpus, SharesWith::Generator);
         let (mut process, base_url) = uncaged(&program, &target.ready, &group, &cores.target).await?;
         self.k6(&base_url, WARM_UP, &cores.generator).await?;
         let rps = self.k6(&base_url, MEASURED, &cores.generator).await?;

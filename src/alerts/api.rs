@@ -8,7 +8,7 @@ use axum::{
 use brewbench_wire::now_ms;
 use serde_json::json;
 
-use super::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Rule, WebhookList, watch::url, webhooks};
+use super::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Thresholds, WebhookList, watch::url, webhooks};
 use crate::{
     alerts::model::{Alert, AlertList, AlertRule},
     app::{
@@ -29,14 +29,14 @@ const MAX_LISTED: i64 = 100;
 /// List active alerts: agents that are away for too long, a stalled queue.
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", responses((status = 200, body = AlertList)))]
 pub async fn alerts(_: Read, State(state): State<AppState>) -> Json<AlertList> {
-    let notices = state.notices.now();
-    let alerts = notices.iter().map(|notice| Alert {
-        kind: notice.kind.to_owned(),
-        agent: Some(notice.subject.clone()).filter(|agent| !agent.is_empty()),
-        sentence: notice.sentence.clone(),
-        url: url(&state, &notice.href),
-        since_ms: notice.since_ms,
-        raised_at_ms: notice.raised_at_ms,
+    let active_alerts = state.active_alerts.now();
+    let alerts = active_alerts.iter().map(|alert| Alert {
+        kind: alert.kind.to_owned(),
+        agent: Some(alert.subject.clone()).filter(|agent| !agent.is_empty()),
+        sentence: alert.sentence.clone(),
+        url: url(&state, &alert.href),
+        since_ms: alert.since_ms,
+        raised_at_ms: alert.raised_at_ms,
     });
     Json(AlertList { alerts: alerts.collect() })
 }
@@ -48,19 +48,19 @@ pub async fn alert_rule(_: Read, State(state): State<AppState>) -> Result<Json<A
 }
 
 /// Set the thresholds of alerts.
-#[utoipa::path(put, path = "/api/v1/alert-rule", tag = "alerts", request_body = Rule,
+#[utoipa::path(put, path = "/api/v1/alert-rule", tag = "alerts", request_body = Thresholds,
     responses((status = 200, body = AlertRule), (status = 422, body = ErrorBody)))]
 pub async fn set_alert_rule(
     Admin(caller): Admin,
     State(state): State<AppState>,
-    Input(rule): Input<Rule>,
+    Input(rule): Input<Thresholds>,
 ) -> Result<Json<AlertRule>> {
     set(&state, &caller, rule).await?;
     Ok(Json(crate::alerts::store::rule(&state.db.read).await?))
 }
 
 /// Sets the thresholds and applies them at once.
-pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
+pub async fn set(state: &AppState, caller: &Caller, rule: Thresholds) -> Result<()> {
     let rule = rule.checked().map_err(Error::Invalid)?;
     if crate::alerts::store::rule(&state.db.read).await?.rule != rule {
         let act = caller.does(Action::AlertRuleSet, "").with(json!(rule));

@@ -63,7 +63,7 @@ async fn announce_one(state: &AppState, id: &ExperimentId) -> Result<()> {
     if !alerts::store::is_unannounced(&state.db.read, id).await? {
         return Ok(());
     }
-    let Some(experiment) = crate::experiments::store::one(&state.db.read, id).await? else { return Ok(()) };
+    let Some(experiment) = crate::experiments::store::find(&state.db.read, id).await? else { return Ok(()) };
     let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     // Imported runs finished elsewhere.
     if runs.iter().any(|run| run.origin == Origin::Agent) {

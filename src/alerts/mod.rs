@@ -19,7 +19,7 @@ pub mod webhooks;
 
 use axum::Router;
 pub use model::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Webhook, WebhookList};
-pub use rules::Rule;
+pub use rules::Thresholds;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::alerts::rules::Rule;
+use crate::alerts::rules::Thresholds;
 
 /// An event that webhooks can receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -51,7 +51,7 @@ impl Event {
     }
 
     /// Describes when the event happens.
-    pub fn about(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::AgentDisconnected => "an agent has been away for too long",
             Self::AgentConnected => "an away agent is back, disabled or removed",
@@ -78,7 +78,7 @@ impl std::str::FromStr for Event {
 pub struct AlertRule {
     /// The thresholds.
     #[serde(flatten)]
-    pub rule: Rule,
+    pub rule: Thresholds,
     /// When they were set, unix ms; null for the defaults.
     pub set_at_ms: Option<i64>,
     /// Who set them.
@@ -206,7 +206,7 @@ pub enum DeliveryState {
 
 impl DeliveryState {
     /// Returns the text for pages and tables.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Delivered => "delivered",

@@ -13,20 +13,20 @@ pub const MAX_THRESHOLD_S: u32 = 30 * 24 * 60 * 60;
 /// Thresholds of alerts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct Thresholds {
     /// Alert when an agent has been away for this long, s.
     pub agent_away_s: u32,
     /// Alert when a run has been queued for this long and cannot start, s.
     pub queue_standstill_s: u32,
 }
 
-impl Default for Rule {
+impl Default for Thresholds {
     fn default() -> Self {
         Self { agent_away_s: 5 * 60, queue_standstill_s: 15 * 60 }
     }
 }
 
-impl Rule {
+impl Thresholds {
     /// Checks the thresholds; an error begins with the field.
     pub fn checked(self) -> Result<Self, String> {
         let Self { agent_away_s, queue_standstill_s } = self;
@@ -125,7 +125,7 @@ impl Evaluator {
     }
 
     /// Evaluates the rules; returns the changes to the raised alerts.
-    pub fn evaluate(&mut self, observed: &Observed, raised: &[Raised], rule: Rule) -> Vec<Change> {
+    pub fn evaluate(&mut self, observed: &Observed, raised: &[Raised], rule: Thresholds) -> Vec<Change> {
         let mut changes = self.agents(observed, raised, rule.agent_away_s);
         changes.extend(self.queue(observed, raised, rule.queue_standstill_s));
         changes
@@ -185,7 +185,7 @@ impl Evaluator {
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule { agent_away_s: 300, queue_standstill_s: 900 };
+    const RULE: Thresholds = Thresholds { agent_away_s: 300, queue_standstill_s: 900 };
     const START: i64 = 1_000_000;
 
     fn agent(name: &str, is_connected: bool) -> WatchedAgent {
@@ -281,11 +281,12 @@ mod tests {
 
     #[test]
     fn thresholds_are_from_a_second_to_a_month() {
-        assert_eq!(Rule::default().checked(), Ok(Rule::default()));
+        assert_eq!(Thresholds::default().checked(), Ok(Thresholds::default()));
         for (away, still, field) in
             [(0, 900, "agent_away_s"), (300, 0, "queue_standstill_s"), (300, MAX_THRESHOLD_S + 1, "queue_")]
         {
-            let error = Rule { agent_away_s: away, queue_standstill_s: still }.checked().expect_err("out of range");
+            let error =
+                Thresholds { agent_away_s: away, queue_standstill_s: still }.checked().expect_err("out of range");
             assert!(error.starts_with(field), "{error}");
         }
     }

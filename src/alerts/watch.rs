@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    Rule,
+    Thresholds,
     rules::{Change, Evaluator, Kind, Observed, Raised, StuckRun},
 };
 use crate::alerts::message::Message;
@@ -16,7 +16,7 @@ use crate::{
     app::{alert_cache::ActiveAlert, error::Result, state::AppState},
     dispatch::queue::list,
     fleet::{self, model::Agent, presence::Presence},
-    placement::wait_reason::Reason,
+    placement::wait_reason::WaitCode,
     web::address,
 };
 
@@ -63,11 +63,11 @@ async fn check(state: &AppState, presence: &Presence, evaluator: &mut Evaluator)
         state.outbox.notify_one();
     }
     let raised = crate::alerts::store::raised(&state.db.read).await?.into_iter();
-    state.notices.set(raised.map(|(alert, raised_at_ms)| notice(alert, raised_at_ms)).collect());
+    state.active_alerts.set(raised.map(|(alert, raised_at_ms)| notice(alert, raised_at_ms)).collect());
     Ok(interval(rule))
 }
 
-fn interval(rule: Rule) -> Duration {
+fn interval(rule: Thresholds) -> Duration {
     let shortest = Duration::from_secs(u64::from(rule.agent_away_s.min(rule.queue_standstill_s)));
     (shortest / 4).clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
@@ -82,7 +82,7 @@ async fn observe(state: &AppState, presence: &Presence) -> Result<Observed> {
     if queued > 0 {
         let queue = list::load_queue(state, presence).await?;
         // Paused runs wait on purpose, and runs that wait for busy agents wait normally.
-        let waiting = queue.waiting.into_iter().filter(|run| !matches!(run.reason, Reason::Paused | Reason::Busy));
+        let waiting = queue.waiting.into_iter().filter(|run| !matches!(run.reason, WaitCode::Paused | WaitCode::Busy));
         stuck.extend(waiting.map(|waiting| StuckRun { run: waiting.run.id, why: waiting.message }));
     }
     Ok(Observed { now_ms: now_ms(), agents, stuck })

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::web::time_ago::{self, Moment};
+use crate::web::time_ago::{self, RelativeTime};
 
 /// An active alert as pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct ActiveAlert {
 
 impl ActiveAlert {
     /// Returns when it began, for pages.
-    pub fn began(&self) -> Moment {
+    pub fn began(&self) -> RelativeTime {
         time_ago::ago(Some(self.since_ms))
     }
 }

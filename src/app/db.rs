@@ -54,8 +54,8 @@ pub struct Db {
 }
 
 impl Db {
-    /// Writes what may be lost, such as a time of last use. Does nothing if the database is being written: what a caller
-    /// reads does not depend on it.
+    /// Writes what may be lost, such as a time of last use. Does nothing if the database is being written: what a
+    /// caller reads does not depend on it.
     pub async fn write_if_free(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<usize> + Send + 'static) {
         let Some(turn) = self.write.try_acquire() else { return };
         let written = self.rows.write(turn, |connection| {

@@ -1,5 +1,5 @@
-//! A mark beside the database while a server has it open. After a kill, the last commits are in SQLite's write-ahead log
-//! until the database is opened again. The mark without the log means that these commits are lost.
+//! A mark beside the database while a server has it open. After a kill, the last commits are in SQLite's write-ahead
+//! log until the database is opened again. The mark without the log means that these commits are lost.
 
 use std::{
     fs::{self, File},

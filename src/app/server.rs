@@ -134,7 +134,7 @@ impl Server {
             events: Events::default(),
             shared_pages: SharedPages::default(),
             memory: Memory::default(),
-            notices: ActiveAlerts::default(),
+            active_alerts: ActiveAlerts::default(),
             work: Arc::new(Notify::new()),
             rejudge: Arc::new(Notify::new()),
             outbox: Arc::new(Notify::new()),

@@ -51,7 +51,7 @@ pub struct AppState {
     /// What single modules keep in memory.
     pub memory: Memory,
     /// Active alerts.
-    pub notices: ActiveAlerts,
+    pub active_alerts: ActiveAlerts,
     /// Notified when a run may be dispatched: a new run, a free agent.
     pub work: Arc<Notify>,
     /// Notified when limits change, so that stored runs are judged again.

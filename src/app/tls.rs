@@ -11,7 +11,7 @@ use std::{
 };
 
 use brewbench_io::{
-    certificate::{Expiry, Left},
+    certificate::{Expiry, Remaining},
     client::prepare_tls,
 };
 use brewbench_wire::now_ms;
@@ -165,7 +165,7 @@ impl Certificate {
     fn warn(&self, warned: Option<(Expiry, i64)>) -> Option<(Expiry, i64)> {
         let (ending, now_ms) = (self.current.borrow().ending?, now_ms());
         let new = Some((ending, ending.days(now_ms)));
-        if ending.left(now_ms) != Left::Plenty && warned != new {
+        if ending.left(now_ms) != Remaining::Plenty && warned != new {
             let chain = self.files.chain.display();
             tracing::warn!(%chain, "the server's certificate {}; renew it", ending.describe(now_ms));
         }

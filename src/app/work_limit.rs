@@ -1,5 +1,5 @@
-//! Bounds the work of a statement, whatever the data and the caller's input are: SQLite asks between its steps whether to
-//! go on. Counts the CPU time of the thread, so that waiting for the disk or for other programs is no work.
+//! Bounds the work of a statement, whatever the data and the caller's input are: SQLite asks between its steps whether
+//! to go on. Counts the CPU time of the thread, so that waiting for the disk or for other programs is no work.
 
 use std::time::Duration;
 

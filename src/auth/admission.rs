@@ -1,7 +1,7 @@
 //! Admission control. A bounded number of reads is processed at a time and a bounded number waits; the server rejects
 //! the rest with 503 at once. Admitted requests stay fast under overload, and agents, uploads, logins and health checks
-//! are never queued behind pages, and callers who are not logged in have permits of their own, so that nobody without an
-//! account keeps others from reading.
+//! are never queued behind pages, and callers who are not logged in have permits of their own, so that nobody without
+//! an account keeps others from reading.
 //!
 //! Only reads are limited: tokens, body sizes and the single writing connection limit writes. A permit is released when
 //! the response head is sent, so a live stream holds none.

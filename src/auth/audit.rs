@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-pub use crate::auth::store::audit::{commit, note};
+pub use crate::auth::store::audit::{commit, record};
 use crate::{
     app::error::{Error, Result},
     auth::audit::action::Action,
@@ -245,7 +245,7 @@ pub struct EntryList {
 /// Filters of the audit log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
+pub struct AuditFilter {
     /// Exact name.
     pub actor: Option<String>,
     /// Exact action.
@@ -277,7 +277,7 @@ pub struct Range {
     pub limit: i64,
 }
 
-impl Wanted {
+impl AuditFilter {
     /// Checks the filters. Empty form fields do not filter.
     pub fn range(&self) -> Result<Range> {
         let given =
@@ -344,8 +344,11 @@ mod tests {
 
     #[test]
     fn days_are_complete_days_in_utc() {
-        let wanted =
-            |from: &str, to: &str| Wanted { from: Some(from.into()), to: Some(to.into()), ..Wanted::default() };
+        let wanted = |from: &str, to: &str| AuditFilter {
+            from: Some(from.into()),
+            to: Some(to.into()),
+            ..AuditFilter::default()
+        };
         let range = wanted("2026-03-04", "2026-03-04").range().expect("a day");
         assert_eq!((range.until_ms - range.from_ms, range.from_ms), (86_400_000, 1_772_582_400_000));
         let open = wanted("", " ").range().expect("everything");

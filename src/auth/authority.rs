@@ -12,7 +12,7 @@ use crate::auth::model::Role;
 /// A kind of item that can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum AccessKind {
     /// A passkey of the user.
     Passkey,
     /// A session of the user.
@@ -31,7 +31,7 @@ pub enum Kind {
     Webhook,
 }
 
-impl Kind {
+impl AccessKind {
     /// Returns the singular, for users.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,11 +47,11 @@ impl Kind {
     }
 }
 
-impl std::str::FromStr for Kind {
+impl std::str::FromStr for AccessKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        use Kind::{AgentKey, Invitation, Passkey, RecoveryLink, Session, ShareLink, Token, Webhook};
+        use AccessKind::{AgentKey, Invitation, Passkey, RecoveryLink, Session, ShareLink, Token, Webhook};
         [Passkey, Session, Token, Invitation, RecoveryLink, AgentKey, ShareLink, Webhook]
             .into_iter()
             .find(|kind| kind.as_str() == text)
@@ -63,7 +63,7 @@ impl std::str::FromStr for Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ending {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: AccessKind,
     /// Its name; for an invitation the granted role, for a webhook its origin.
     pub name: String,
 }
@@ -77,9 +77,9 @@ pub struct EndingList {
 
 impl Ending {
     /// Creates an item to show. Of a webhook only the origin remains: its path may be a secret.
-    pub fn new(kind: Kind, name: String) -> Self {
+    pub fn new(kind: AccessKind, name: String) -> Self {
         let name = match kind {
-            Kind::Webhook => name.parse::<Url>().map_or(name, |url| url.origin().ascii_serialization()),
+            AccessKind::Webhook => name.parse::<Url>().map_or(name, |url| url.origin().ascii_serialization()),
             _ => name,
         };
         Self { kind, name }
@@ -115,12 +115,12 @@ mod tests {
     #[test]
     fn endings_are_grouped_by_kind_and_hide_secrets_of_addresses() {
         let ends = vec![
-            Ending::new(Kind::ShareLink, "a".to_owned()),
-            Ending::new(Kind::ShareLink, "b".to_owned()),
-            Ending::new(Kind::Webhook, "https://hooks.example.com/T0/secret".to_owned()),
+            Ending::new(AccessKind::ShareLink, "a".to_owned()),
+            Ending::new(AccessKind::ShareLink, "b".to_owned()),
+            Ending::new(AccessKind::Webhook, "https://hooks.example.com/T0/secret".to_owned()),
         ];
         let sentences = EndingList { ends }.sentences();
         assert_eq!(sentences, ["2 share links end: a, b.", "1 webhook ends: https://hooks.example.com."]);
-        assert_eq!("agent key".parse(), Ok(Kind::AgentKey));
+        assert_eq!("agent key".parse(), Ok(AccessKind::AgentKey));
     }
 }

@@ -277,7 +277,7 @@ async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
     }
     let session = secret::hash(cookie.value());
     let (user, known) = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
-    request::signed_in(&user.name);
+    request::signed_in(request::User { name: user.name.clone(), is_admin: user.role.scope() == Scope::Admin });
     let (scope, address) = (user.role.scope(), address(parts, state));
     let caller = Caller { name: user.name, scope, user_id: Some(user.id.clone()), address, session: Some(known) };
     Ok(SignedIn { caller, user_id: user.id, session })

@@ -2,8 +2,9 @@
 //!
 //! A handler names its caller in its signature, so none can skip the check: [`caller::Public`], [`caller::SignIn`],
 //! [`caller::Finish`], [`caller::SignedIn`], [`caller::TokenManager`], [`caller::Read`], [`caller::Submit`] or
-//! [`caller::Admin`]; [`proven::Proven`] of one of them also requires a recent proof of identity. Agents have [`crate::fleet::api::AgentCaller`]. A user's role determines the scope: a viewer
-//! reads, a member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
+//! [`caller::Admin`]; [`proven::Proven`] of one of them also requires a recent proof of identity. Agents have
+//! [`crate::fleet::api::AgentCaller`]. A user's role determines the scope: a viewer reads, a member submits, an
+//! administrator manages. Secrets are random, shown once and stored as SHA-256.
 
 pub mod admission;
 pub mod api;

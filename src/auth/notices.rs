@@ -22,7 +22,7 @@ pub struct Notice {
 
 impl Notice {
     /// Returns a sentence without a full stop.
-    pub fn sentence(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { actor, object, .. } = self;
         match self.action.as_str() {
             "logged in" => "New login to your account".to_owned(),
@@ -56,12 +56,12 @@ mod tests {
             address: Some("192.0.2.1".to_owned()),
             device: None,
         };
-        assert_eq!(notice.sentence(), "Token deploy was created by token ci");
+        assert_eq!(notice.describe(), "Token deploy was created by token ci");
         assert_eq!(notice.origin(), "from 192.0.2.1");
         let device = Some("Firefox on Linux".to_owned());
         let login = Notice { action: "logged in".to_owned(), device, ..notice };
         assert_eq!(
-            (login.sentence().as_str(), login.origin().as_str()),
+            (login.describe().as_str(), login.origin().as_str()),
             ("New login to your account", "from Firefox on Linux, 192.0.2.1")
         );
     }

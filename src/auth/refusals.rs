@@ -46,8 +46,8 @@ impl Refused {
     }
 }
 
-/// Logs a refusal. Programs that block addresses read this line, so its form is stable (`docs/guide/security.md`): in text
-/// it names no span, and nothing in it comes from the caller.
+/// Logs a refusal. Programs that block addresses read this line, so its form is stable (`docs/guide/security.md`): in
+/// text it names no span, and nothing in it comes from the caller.
 pub fn log(what: Refused, address: Option<IpAddr>) {
     let address = address.map_or_else(|| "unknown".to_owned(), |address| address.to_string());
     tracing::warn!(parent: None, %address, what = %what.as_str(), "authentication refused");
@@ -123,7 +123,7 @@ fn act(((address, message), times): ((Option<IpAddr>, String), u64)) -> AuditEve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{audit::Wanted, store::audit::entries};
+    use crate::auth::{audit::AuditFilter, store::audit::entries};
 
     #[tokio::test]
     async fn equal_refusals_are_counted_and_memory_is_bounded() {
@@ -137,7 +137,7 @@ mod tests {
             refusals.add(Some(IpAddr::from(n.to_be_bytes())), "no");
         }
         refusals.flush(&db).await;
-        let range = Wanted { limit: Some(1000), ..Wanted::default() }.range().expect("everything");
+        let range = AuditFilter { limit: Some(1000), ..AuditFilter::default() }.range().expect("everything");
         let all = entries(&db.read, &range).await.expect("entries");
         let times = |entry: &crate::auth::audit::Entry| entry.detail["times"].as_u64().unwrap_or(1);
         assert_eq!((all.len(), all.iter().map(times).sum::<u64>()), (MAX_DISTINCT + 1, 1_012));

@@ -72,7 +72,7 @@ pub async fn remove(
 
 /// Returns the baseline with this name, or a 404.
 pub async fn find(state: &AppState, name: &str) -> Result<Baseline> {
-    crate::baselines::store::one(&state.db.read, name)
+    crate::baselines::store::find(&state.db.read, name)
         .await?
         .ok_or_else(|| Error::NotFound(format!("baseline {name:?}")))
 }

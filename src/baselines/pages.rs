@@ -22,7 +22,7 @@ use crate::{
         model::Scope,
     },
     baselines::model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
-    runs::{model::Run, pages::row::Line},
+    runs::{model::Run, pages::row::ListedRun},
     web::{
         address::segment,
         confirm::Confirm,
@@ -55,7 +55,7 @@ pub struct IndexPage {
 pub struct ShowPage {
     shell: Shell,
     baseline: Baseline,
-    lines: Vec<Line>,
+    lines: Vec<ListedRun>,
     scope: Scope,
 }
 
@@ -73,7 +73,8 @@ impl ShowPage {
 
 async fn index(Read(caller): Read, state: State<AppState>) -> Result<IndexPage> {
     let BaselineList { baselines } = api::list(Read(caller.clone()), state).await?.0;
-    let shell = Shell::signed_in("Baselines", Section::Compare, &caller.name).explained_in("guide/comparing#baselines");
+    let shell =
+        Shell::signed_in("Baselines", Section::Baselines, &caller.name).explained_in("guide/comparing#baselines");
     Ok(IndexPage { shell, baselines, scope: caller.scope })
 }
 
@@ -81,8 +82,8 @@ async fn show(Read(caller): Read, state: State<AppState>, name: Path<String>) ->
     let BaselineWithRuns { baseline, runs } = api::show(Read(caller.clone()), State(state.0.clone()), name).await?.0;
     let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-    let shell = Shell::signed_in(format!("Baseline {}", baseline.name), Section::Compare, &caller.name);
-    let lines = runs.into_iter().map(|run| Line::new(run, &marks)).collect();
+    let shell = Shell::signed_in(format!("Baseline {}", baseline.name), Section::Baselines, &caller.name);
+    let lines = runs.into_iter().map(|run| ListedRun::new(run, &marks)).collect();
     Ok(ShowPage { shell, baseline, lines, scope: caller.scope })
 }
 
@@ -116,7 +117,7 @@ async fn ask_remove(
     let baseline = api::find(&state, &name).await?;
     let action = "Remove this baseline";
     Ok(Confirm {
-        shell: Shell::signed_in(action, Section::Compare, &caller.name),
+        shell: Shell::signed_in(action, Section::Baselines, &caller.name),
         action,
         what: format!("{}, {}", baseline.name, plural(baseline.runs.len(), "run")),
         consequences: vec![

@@ -85,7 +85,7 @@ async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
     if !runs.is_empty() {
         return Ok((Kind::Experiment, runs));
     }
-    let run = crate::runs::store::one(&state.db.rows, &id.to_owned().into()).await?;
+    let run = crate::runs::store::find(&state.db.rows, &id.to_owned().into()).await?;
     run.map(|run| (Kind::Run, vec![run])).ok_or_else(|| Error::NotFound(format!("run or experiment with runs {id:?}")))
 }
 
@@ -98,7 +98,7 @@ pub async fn of_experiment(state: &AppState, id: &ExperimentId) -> Result<Vec<Ru
 }
 
 async fn of_baseline(state: &AppState, name: &str, gone: &mut usize) -> Result<Vec<Run>> {
-    let baseline = crate::baselines::store::one(&state.db.read, name).await?;
+    let baseline = crate::baselines::store::find(&state.db.read, name).await?;
     let baseline = baseline.ok_or_else(|| Error::NotFound(format!("baseline {name:?}")))?;
     *gone += baseline.gone.len();
     Ok(crate::runs::store::by_ids(&state.db.rows, &baseline.runs).await?)

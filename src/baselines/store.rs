@@ -55,7 +55,7 @@ pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<Baseline>> {
 }
 
 /// Returns the baseline with this name.
-pub async fn one(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Baseline>> {
+pub async fn find(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Baseline>> {
     Ok(read(pool, Some(name)).await?.pop())
 }
 
@@ -79,7 +79,7 @@ pub async fn set(pool: &SqlitePool, name: &str, runs: &[RunId], now: i64, act: A
     }
     let instead_of = Some(before.rows_affected()).filter(|before| *before > 0);
     let act = act.with(json!({"runs": runs.len(), "instead_of": instead_of}));
-    audit::note(&mut transaction, &act).await?;
+    audit::record(&mut transaction, &act).await?;
     transaction.commit().await
 }
 

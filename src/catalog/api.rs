@@ -29,7 +29,7 @@ use crate::{
         self,
         manifest::TargetManifest,
         model::{
-            Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList,
+            MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, ScriptCheck, SizeList, TargetList,
             find_size, parse_size, size_name,
         },
     },
@@ -224,7 +224,12 @@ pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
 }
 
 /// Stores a scenario, or another revision of one, with the result of k6's check.
-pub async fn store_scenario(db: &Db, scenario: &Scenario, check: Option<&Check>, by: &Caller) -> Result<ScenarioInfo> {
+pub async fn store_scenario(
+    db: &Db,
+    scenario: &Scenario,
+    check: Option<&ScriptCheck>,
+    by: &Caller,
+) -> Result<ScenarioInfo> {
     let name = &scenario.name;
     catalog::store::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Action::ScenarioAdded, name)).await?;
     let stored = catalog::store::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == *name);

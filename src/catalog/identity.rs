@@ -5,8 +5,9 @@ use brewbench_wire::target::{IDENTIFIED, PARTIAL};
 /// Characters of a digest that are shown.
 const DIGITS: usize = 8;
 
-/// Returns words for an identity, which may be followed by an experiment, that distinguish it from other code: `code 3f9a1c2e`.
-pub fn words(code: Option<&str>) -> String {
+/// Returns words for an identity, which may be followed by an experiment, that distinguish it from other code:
+/// `code 3f9a1c2e`.
+pub fn describe_code(code: Option<&str>) -> String {
     let digits = |digest: &str| digest.chars().take(DIGITS).collect::<String>();
     let Some(code) = code else { return "code unknown".to_owned() };
     if let Some(digest) = code.strip_prefix(IDENTIFIED) {
@@ -51,7 +52,7 @@ mod tests {
             (format!("sha256:{hex}+fedcba9876543210"), "image 01234567 settings fedcba98"),
             ("http://10.0.0.1".to_owned(), "http://10.0.0.1"),
         ] {
-            assert_eq!(words(Some(&code)), expected);
+            assert_eq!(describe_code(Some(&code)), expected);
         }
     }
 

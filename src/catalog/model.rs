@@ -52,8 +52,8 @@ pub struct MachineSize {
     pub vcpus: f64,
     /// Memory without swap.
     pub memory_bytes: u64,
-    /// Number of instances that share the load, each with these cores and this memory; more than one only for targets of
-    /// kind `kubernetes`.
+    /// Number of instances that share the load, each with these cores and this memory; more than one only for targets
+    /// of kind `kubernetes`.
     #[serde(default = "one_replica")]
     pub replicas: u32,
 }
@@ -81,7 +81,7 @@ pub struct ScenarioInfo {
     /// When the newest revision was stored, unix ms.
     pub created_at_ms: i64,
     /// Result of checking the newest revision; null if it was never checked.
-    pub check: Option<Check>,
+    pub check: Option<ScriptCheck>,
     /// What to check about its content; null if nothing.
     #[serde(default)]
     pub note: Option<String>,
@@ -98,7 +98,7 @@ pub struct Engine {
 
 impl Engine {
     /// Converts what an agent reports; an empty version is unknown.
-    pub fn of(EngineVersion { name, version }: &EngineVersion) -> Self {
+    pub fn from_report(EngineVersion { name, version }: &EngineVersion) -> Self {
         Self { name: name.clone(), version: Some(version.clone()).filter(|version| !version.is_empty()) }
     }
 }
@@ -115,7 +115,7 @@ impl fmt::Display for Engine {
 
 /// Result of a load generator's check of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Check {
+pub struct ScriptCheck {
     /// The agent that ran the load generator.
     pub agent: String,
     /// The load generator.
@@ -141,7 +141,7 @@ pub struct Revision {
     /// When it was last stored, unix ms.
     pub created_at_ms: i64,
     /// Result of the last check; null if it was never checked.
-    pub check: Option<Check>,
+    pub check: Option<ScriptCheck>,
     /// What to check about its content; null if nothing.
     #[serde(default)]
     pub note: Option<String>,

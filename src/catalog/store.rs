@@ -19,7 +19,7 @@ use crate::{
     },
     catalog::{
         identity::are_comparable,
-        model::{Check, Engine, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name},
+        model::{Engine, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, ScriptCheck, Target, size_name},
     },
     web::series_style::{Mark, Marks},
 };
@@ -209,7 +209,7 @@ pub async fn insert_size(
     .execute(&mut *connection)
     .await
     .map_err(|fault| taken(fault, || format!("size {name:?} already exists; choose another name")))?;
-    Ok(audit::note(connection, act).await?)
+    Ok(audit::record(connection, act).await?)
 }
 
 /// Stores a size unless there is one of this name.
@@ -238,7 +238,7 @@ pub async fn delete_size(pool: &SqlitePool, name: &str, act: &AuditEvent) -> sql
     .rows_affected()
         > 0;
     if is_deleted {
-        audit::note(&mut transaction, act).await?;
+        audit::record(&mut transaction, act).await?;
     }
     transaction.commit().await?;
     Ok(is_deleted)
@@ -258,7 +258,7 @@ pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) 
 pub async fn add_scenario(
     pool: &SqlitePool,
     scenario: &Scenario,
-    check: Option<&Check>,
+    check: Option<&ScriptCheck>,
     now: i64,
     act: &AuditEvent,
 ) -> Result<()> {
@@ -267,7 +267,7 @@ pub async fn add_scenario(
     if let Some(check) = check {
         note_check(&mut *transaction, &scenario.name, &sha256, check).await?;
     }
-    audit::note(&mut transaction, &act.clone().with(json!({"sha256": sha256}))).await?;
+    audit::record(&mut transaction, &act.clone().with(json!({"sha256": sha256}))).await?;
     Ok(transaction.commit().await?)
 }
 
@@ -276,9 +276,9 @@ pub async fn note_check(
     to: impl sqlx::SqliteExecutor<'_>,
     name: &str,
     sha256: &str,
-    check: &Check,
+    check: &ScriptCheck,
 ) -> sqlx::Result<()> {
-    let Check { agent, engine, at_ms, fault } = check;
+    let ScriptCheck { agent, engine, at_ms, fault } = check;
     sqlx::query!(
         "update scenario_revision set checked_by = ?3, checked_version = ?4, checked_at = ?5, check_fault = ?6
          where name = ?1 and sha256 = ?2",
@@ -295,14 +295,19 @@ pub async fn note_check(
 }
 
 /// Builds the result of k6's check from its columns.
-fn check(agent: Option<String>, version: Option<String>, at: Option<i64>, fault: Option<String>) -> Option<Check> {
+fn check(
+    agent: Option<String>,
+    version: Option<String>,
+    at: Option<i64>,
+    fault: Option<String>,
+) -> Option<ScriptCheck> {
     // All scenarios are k6 scripts: see `ScenarioKind`.
     let engine = Engine { name: "k6".to_owned(), version };
-    Some(Check { agent: agent?, engine, at_ms: at?, fault })
+    Some(ScriptCheck { agent: agent?, engine, at_ms: at?, fault })
 }
 
 /// Returns a note on a script that does not have the name of the variable with the target's address.
-fn note(reads_base_url: bool) -> Option<String> {
+fn base_url_note(reads_base_url: bool) -> Option<String> {
     (!reads_base_url).then(|| {
         "the script does not read BASE_URL, the address of the target: if it loads another server, its runs are invalid"
             .to_owned()
@@ -351,7 +356,7 @@ pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
             revisions: row.revisions,
             created_at_ms: row.created_at,
             check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
-            note: note(row.reads_base_url),
+            note: base_url_note(row.reads_base_url),
         })
         .collect())
 }
@@ -383,7 +388,7 @@ pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revisi
             sha256: row.sha256,
             created_at_ms: row.created_at,
             check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
-            note: note(row.reads_base_url),
+            note: base_url_note(row.reads_base_url),
         })
         .collect())
 }

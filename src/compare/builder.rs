@@ -12,7 +12,7 @@ use crate::{
 
 /// A run that counts, with the properties by which it is chosen.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct CandidateRun {
     /// The run.
     pub id: RunId,
     /// Its experiment.
@@ -38,16 +38,16 @@ const BASELINE: &str = "baseline:";
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
     /// Runs that count, from the newest to the oldest.
-    pub runs: Vec<Measured>,
+    pub runs: Vec<CandidateRun>,
     /// The runs of each baseline.
     pub baselines: BTreeMap<String, Vec<RunId>>,
 }
 
 impl Candidates {
     /// The runs of a side: of a target in one version, with a label, or of a baseline.
-    fn side<'a>(&'a self, side: &str, choice: &Choice) -> Vec<&'a Measured> {
+    fn side<'a>(&'a self, side: &str, choice: &Choice) -> Vec<&'a CandidateRun> {
         let baseline = side.strip_prefix(BASELINE).map(|name| self.baselines.get(name));
-        let belongs = |run: &&Measured| match (side.strip_prefix(LABEL), baseline) {
+        let belongs = |run: &&CandidateRun| match (side.strip_prefix(LABEL), baseline) {
             (Some(label), _) => run.labels.iter().any(|own| own == label),
             (None, Some(ids)) => ids.is_some_and(|ids| ids.contains(&run.id)),
             (None, None) => key(run) == side,
@@ -141,7 +141,7 @@ impl Choice {
     }
 
     /// Whether a run has the chosen properties.
-    fn admits(&self, run: &Measured) -> bool {
+    fn admits(&self, run: &CandidateRun) -> bool {
         Property::ALL.iter().zip(&run.values).all(|(property, value)| {
             let wanted = self.value(*property);
             wanted.is_empty() || wanted == value
@@ -175,7 +175,7 @@ pub struct Group {
 
 /// One side of the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Side {
+pub struct ChosenSide {
     /// The chosen side; empty if none is.
     pub key: String,
     /// Its runs.
@@ -192,7 +192,7 @@ pub struct Builder {
     /// Its fields, in order.
     pub fields: Vec<Field>,
     /// Candidate and baseline.
-    pub sides: [Side; 2],
+    pub sides: [ChosenSide; 2],
     /// Whether both sides were measured in one experiment.
     pub in_one_experiment: bool,
 }
@@ -255,12 +255,13 @@ impl Builder {
 }
 
 /// `name@version`, as comparisons call a target in one version.
-fn key(run: &Measured) -> String {
+fn key(run: &CandidateRun) -> String {
     run.version.as_ref().map_or_else(|| run.target.clone(), |version| format!("{}@{version}", run.target))
 }
 
-/// The two most recently measured targets of the newest cell that has two.
-fn default(measured: &[Measured]) -> Choice {
+/// The two most recently measured targets of the newest cell that has two; the first by name is the baseline, as on the
+/// page of their experiment.
+fn default(measured: &[CandidateRun]) -> Choice {
     let mut groups: BTreeMap<&[String], Vec<String>> = BTreeMap::new();
     for run in measured {
         let keys = groups.entry(&run.values).or_default();
@@ -268,7 +269,10 @@ fn default(measured: &[Measured]) -> Choice {
         if !keys.contains(&key) {
             keys.push(key);
         }
-        if let [candidate, against] = keys.as_slice() {
+        if keys.len() == 2 {
+            keys.sort();
+        }
+        if let [against, candidate] = keys.as_slice() {
             let mut choice = Choice { candidate: candidate.clone(), against: against.clone(), ..Choice::default() };
             for (property, value) in Property::ALL.into_iter().zip(&run.values) {
                 choice.value_mut(property).clone_from(value);
@@ -313,22 +317,22 @@ fn values(all: impl Iterator<Item = String>, chosen: &str) -> Vec<(String, Strin
 }
 
 /// The runs of the newest experiment that measured both sides; otherwise those of the newest experiment of each.
-fn sides(choice: &Choice, stock: &Candidates) -> ([Side; 2], bool) {
+fn sides(choice: &Choice, stock: &Candidates) -> ([ChosenSide; 2], bool) {
     let candidate = stock.side(&choice.candidate, choice);
     let against = stock.side(&choice.against, choice);
     let both = candidate.iter().find_map(|run| {
         let experiment = run.experiment.as_ref()?;
         against.iter().any(|other| other.experiment.as_ref() == Some(experiment)).then_some(experiment)
     });
-    let side = |wanted: &str, runs: &[&Measured]| {
+    let side = |wanted: &str, runs: &[&CandidateRun]| {
         let is_named = wanted.starts_with(LABEL) || wanted.starts_with(BASELINE);
         let newest = runs.first().and_then(|run| run.experiment.as_ref());
         let from = both.or(newest);
         // Runs without an experiment, such as imports, count together.
-        let belongs = |run: &&&Measured| is_named || run.experiment.as_ref() == from;
-        let chosen: Vec<&&Measured> = runs.iter().filter(belongs).take(MAX_RUNS / 2).collect();
+        let belongs = |run: &&&CandidateRun| is_named || run.experiment.as_ref() == from;
+        let chosen: Vec<&&CandidateRun> = runs.iter().filter(belongs).take(MAX_RUNS / 2).collect();
         let own = (!is_named && !wanted.is_empty()).then(|| wanted.split('@').next().unwrap_or_default().to_owned());
-        Side {
+        ChosenSide {
             key: wanted.to_owned(),
             runs: chosen.iter().map(|run| run.id.clone()).collect(),
             finished_at_ms: chosen.first().map(|run| run.finished_at_ms),

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::compare::{rendered::Rendered, view::Place};
+use crate::compare::{rendered::Rendered, view::Surface};
 
 /// Maximum number of runs in all cached comparisons; the charts of a run take about 20 kB.
 const MAX_RUNS: usize = 300;
@@ -19,7 +19,7 @@ pub struct Key {
     /// Whether it includes the time-series charts.
     pub with_series: bool,
     /// Where it is shown. Outside the site, it does not name agents.
-    pub place: Place,
+    pub place: Surface,
 }
 
 /// Number of changes to the inputs of comparisons. Must be read before the inputs themselves.
@@ -93,7 +93,7 @@ mod tests {
     };
 
     fn key(query: &str) -> Key {
-        Key { query: query.to_owned(), with_series: true, place: Place::Inside }
+        Key { query: query.to_owned(), with_series: true, place: Surface::Inside }
     }
 
     fn comparison() -> Arc<Rendered> {

@@ -83,12 +83,12 @@ pub struct RunCounts {
 
 impl Row {
     /// The cells with at least one run that counts.
-    pub fn rivals(&self) -> impl Iterator<Item = &Cell> {
+    pub fn compared_cells(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.counts.counting() > 0)
     }
 
     /// The indexes of the cells with at least one run that counts.
-    pub fn rival_places(&self) -> impl Iterator<Item = usize> {
+    pub fn compared_indexes(&self) -> impl Iterator<Item = usize> {
         (0..self.cells.len()).filter(|place| self.cells[*place].counts.counting() > 0)
     }
 
@@ -111,7 +111,7 @@ impl Cell {
 
     /// The values of a metric of all runs that count and have it.
     pub fn values(&self, metric: Metric) -> Vec<f64> {
-        self.counting().filter_map(|run| metric.of(run)).collect()
+        self.counting().filter_map(|run| metric.value_in(run)).collect()
     }
 
     /// The values of a metric of all runs in which it may be judged.
@@ -123,11 +123,6 @@ impl Cell {
     pub fn stat(&self, metric: Metric) -> &Stat {
         // Declared in the order of `metrics::compared`, which `stats` follows.
         &self.stats[metric as usize]
-    }
-
-    /// Returns its statistics in these columns.
-    pub fn stats_of(&self, columns: &[Metric]) -> impl Iterator<Item = &Stat> {
-        columns.iter().map(|metric| self.stat(*metric))
     }
 }
 
@@ -190,8 +185,8 @@ pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
 
 fn stats(runs: &[Run]) -> Vec<Stat> {
     let stat = |metric: Metric| {
-        let counting = || runs.iter().filter(|run| run.counts() && metric.of(run).is_some());
-        let spread = statistics::spread(counting().filter_map(|run| metric.of(run)));
+        let counting = || runs.iter().filter(|run| run.counts() && metric.value_in(run).is_some());
+        let spread = statistics::spread(counting().filter_map(|run| metric.value_in(run)));
         let suspect = counting().any(|run| run.verdict == Some(Verdict::Suspect));
         Stat::alone(metric, spread, suspect)
     };

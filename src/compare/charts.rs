@@ -22,7 +22,7 @@ use crate::{
 
 /// Returns the charts: throughput and latency of one setting, or throughput and p99 by setting.
 pub fn charts(subjects: &[Subject], rows: &[Row]) -> Vec<Chart> {
-    let with_figures: Vec<&Row> = rows.iter().filter(|row| row.rivals().count() > 0).collect();
+    let with_figures: Vec<&Row> = rows.iter().filter(|row| row.compared_cells().count() > 0).collect();
     match with_figures.as_slice() {
         [] => Vec::new(),
         [row] if rows.len() == 1 => iter::once(throughput(subjects, row)).chain(latency(subjects, row)).collect(),
@@ -46,7 +46,7 @@ struct Bar<'a> {
 type Group<'a> = (String, Vec<Option<Bar<'a>>>);
 
 fn bar<'a>(subjects: &'a [Subject], cell: &'a Cell, metric: Metric) -> Option<Bar<'a>> {
-    let runs: Vec<_> = cell.counting().filter_map(|run| Some((run, metric.of(run)?))).collect();
+    let runs: Vec<_> = cell.counting().filter_map(|run| Some((run, metric.value_in(run)?))).collect();
     let spread = spread(runs.iter().map(|(_, value)| *value))?;
     let value = cell.stat(metric).value?;
     Some(Bar { subject: &subjects[cell.subject], value, spread, runs })
@@ -55,7 +55,7 @@ fn bar<'a>(subjects: &'a [Subject], cell: &'a Cell, metric: Metric) -> Option<Ba
 /// Horizontal bars, so that long names fit.
 fn throughput(subjects: &[Subject], row: &Row) -> Chart {
     const NAME: usize = 20;
-    let bars: Vec<_> = row.rivals().filter_map(|cell| bar(subjects, cell, Metric::Rps)).collect();
+    let bars: Vec<_> = row.compared_cells().filter_map(|cell| bar(subjects, cell, Metric::Rps)).collect();
     let mut data = Vec::new();
     for (place, bar) in bars.iter().enumerate() {
         let place = place as f64;
@@ -79,7 +79,7 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
         id: "throughput",
         title: "Throughput".to_owned(),
         unit: format!("requests/s, higher is better{}", suspect_hint(&[row])),
-        label: spoken("Throughput in requests per second", bars.iter().map(|bar| (bar, Metric::Rps))),
+        label: describe_bars("Throughput in requests per second", bars.iter().map(|bar| (bar, Metric::Rps))),
         height: if bars.len() > 4 { 60 + 44 * bars.len() } else { 280 },
         min_width: 280,
         figure: ScriptJson(json!({"data": data, "layout": layout})),
@@ -93,7 +93,7 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
 fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
     let (metrics, groups): (Vec<Metric>, Vec<Group>) = Metric::LATENCY
         .into_iter()
-        .map(|metric| (metric, row.rivals().map(|cell| bar(subjects, cell, metric)).collect()))
+        .map(|metric| (metric, row.compared_cells().map(|cell| bar(subjects, cell, metric)).collect()))
         .filter(|(_, bars): &(_, Vec<Option<Bar>>)| bars.iter().any(Option::is_some))
         .map(|(metric, bars)| (metric, (metric.name().to_owned(), bars)))
         .unzip();
@@ -102,7 +102,7 @@ fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
     }
     let heads = groups.iter().zip(metrics.iter().copied());
     let spoken_bars = heads.flat_map(|((_, bars), metric)| bars.iter().flatten().map(move |bar| (bar, metric)));
-    let label = spoken("Latency of all requests in milliseconds", spoken_bars);
+    let label = describe_bars("Latency of all requests in milliseconds", spoken_bars);
     let scale = scale_of(&groups);
     let unit = format!("ms, lower is better{}{}", scale.note(), suspect_hint(&[row]));
     let (figure, min_width) = grouped(&groups, &metrics, &scale);
@@ -123,12 +123,12 @@ fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
 /// Returns the chart of a metric by setting; none if no summary has it.
 fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Metric) -> Option<Chart> {
     let present: Vec<usize> = (0..subjects.len())
-        .filter(|place| rows.iter().any(|row| row.rivals().any(|cell| cell.subject == *place)))
+        .filter(|place| rows.iter().any(|row| row.compared_cells().any(|cell| cell.subject == *place)))
         .collect();
     let groups: Vec<Group> = rows
         .iter()
         .map(|row| {
-            let slot = |place: &usize| bar(subjects, row.rivals().find(|cell| cell.subject == *place)?, metric);
+            let slot = |place: &usize| bar(subjects, row.compared_cells().find(|cell| cell.subject == *place)?, metric);
             (elided(&row.setting.label, 22), present.iter().map(slot).collect())
         })
         .collect();
@@ -143,7 +143,8 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
         _ => ("Latency p99 by", "ms, lower is better"),
     };
     let title = format!("{what} {kind}");
-    let label = spoken(&title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
+    let label =
+        describe_bars(&title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
     let (figure, min_width) = grouped(&groups, &vec![metric; groups.len()], &scale);
     let unit = format!("{unit}{}{}", scale.note(), suspect_hint(rows));
     Some(Chart {
@@ -162,7 +163,7 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
 
 fn scale_of(groups: &[Group]) -> Scale {
     let bars = groups.iter().flat_map(|(_, bars)| bars.iter().flatten());
-    Scale::of(bars.map(|bar| (bar.spread.min, bar.spread.max)))
+    Scale::choose(bars.map(|bar| (bar.spread.min, bar.spread.max)))
 }
 
 /// Draws groups along the horizontal axis, each with a slot per subject.
@@ -256,7 +257,7 @@ fn suspect_hint(rows: &[&Row]) -> &'static str {
 }
 
 /// Describes the first figures for screen readers.
-fn spoken<'a, 'b: 'a>(what: &str, bars: impl Iterator<Item = (&'a Bar<'b>, Metric)>) -> String {
+fn describe_bars<'a, 'b: 'a>(what: &str, bars: impl Iterator<Item = (&'a Bar<'b>, Metric)>) -> String {
     const MAX_SPOKEN: usize = 8;
     let texts: Vec<String> = bars
         .take(MAX_SPOKEN)

@@ -26,7 +26,7 @@ use crate::{
         facts::RunEnvironment,
     },
     runs::{
-        code::{code_of, words},
+        code::{code_of, describe_code},
         model::{Origin, Run},
     },
     web::format,
@@ -127,7 +127,7 @@ impl Circumstance {
 
     /// Returns the value in a run; none for what [`machine_differences`], [`differing_code`] or
     /// [`super::equal_work`] compares.
-    pub fn of(self, run: &Run) -> Option<String> {
+    pub fn value_in(self, run: &Run) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
         let known = |value: Option<String>| Some(value.unwrap_or_else(|| "unknown".to_owned()));
         match self {
@@ -169,7 +169,7 @@ impl FromStr for Circumstance {
 /// Different durations only cause a note.
 pub fn confounders(row: &Row, by: By, environments: &Environments) -> Vec<Confounder> {
     let runs: Vec<&Run> = row.cells.iter().flat_map(Cell::counting).collect();
-    let cells: Vec<Vec<&Run>> = row.rivals().map(|cell| cell.counting().collect()).collect();
+    let cells: Vec<Vec<&Run>> = row.compared_cells().map(|cell| cell.counting().collect()).collect();
     let confounds = |circumstance: &Circumstance| match circumstance {
         Circumstance::Durations => false,
         // A comparison by agent expects different agents.
@@ -205,7 +205,7 @@ pub fn differing_code(cells: &[Vec<&Run>]) -> Option<(Vec<String>, [RunId; 2])> 
         }
         let mut firsts = all.values();
         let pair = [firsts.next()?.id.clone(), firsts.next()?.id.clone()];
-        Some((all.keys().map(|code| words(code.as_deref())).collect(), pair))
+        Some((all.keys().map(|code| describe_code(code.as_deref())).collect(), pair))
     })
 }
 
@@ -224,7 +224,7 @@ pub fn is_balanced(cells: &[Vec<&Run>]) -> bool {
 /// Counts the runs of a cell with a metric, by experiment and agent; none if either is unknown.
 fn shares<'a>(cell: &[&'a Run], metric: Metric) -> Option<BTreeMap<(&'a ExperimentId, &'a str), usize>> {
     let mut shares = BTreeMap::new();
-    for run in cell.iter().filter(|run| metric.of(run).is_some()) {
+    for run in cell.iter().filter(|run| metric.value_in(run).is_some()) {
         *shares.entry((run.experiment.as_ref()?, run.agent.as_deref()?)).or_default() += 1;
     }
     Some(shares)
@@ -248,7 +248,7 @@ pub fn machine_differences(cells: &[Vec<&Run>], environments: &Environments) -> 
 fn differing_values(runs: &[&Run], circumstance: Circumstance) -> Option<Confounder> {
     let mut values: BTreeMap<String, &Run> = BTreeMap::new();
     for run in runs {
-        values.entry(circumstance.of(run)?).or_insert(run);
+        values.entry(circumstance.value_in(run)?).or_insert(run);
     }
     let mut firsts = values.values();
     let pair = [firsts.next()?.id.clone(), firsts.next()?.id.clone()];

@@ -15,7 +15,7 @@ use crate::{
     },
     compare::{
         comparability::Environments,
-        known::{Known, Looks},
+        comparison_context::{ComparisonContext, Looks},
     },
     differences::AcceptedDifference,
     results::{blob, environment::facts::RunEnvironment},
@@ -26,7 +26,7 @@ use crate::{
 const MAX_PASTS: usize = 60;
 
 /// Loads the context of these runs.
-pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
+pub async fn load(state: &AppState, runs: &[Run]) -> Result<ComparisonContext> {
     let (environments, history, looks, accepted, is_knee_search) = tokio::try_join!(
         environments(state, runs),
         history(state, runs),
@@ -34,7 +34,7 @@ pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
         accepted(state, runs),
         is_knee_search(state, runs)
     )?;
-    Ok(Known { environments, history, looks, accepted, is_knee_search })
+    Ok(ComparisonContext { environments, history, looks, accepted, is_knee_search })
 }
 
 async fn is_knee_search(state: &AppState, runs: &[Run]) -> Result<bool> {

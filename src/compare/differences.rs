@@ -26,7 +26,7 @@ const TICKS: [f64; 12] = [1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0, 100.0
 const MAX_TICKS: usize = 2;
 
 /// One difference.
-struct Line<'a> {
+struct DifferenceRow<'a> {
     name: String,
     subject: &'a Subject,
     metric: Metric,
@@ -36,11 +36,12 @@ struct Line<'a> {
 
 /// Charts all metrics of one setting, or the throughput of several. None without intervals.
 pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
-    let lines: Vec<Line> = match rows {
+    let lines: Vec<DifferenceRow> = match rows {
         [row] => METRICS.into_iter().flat_map(|metric| lines(subjects, base, row, metric, metric.name())).collect(),
         rows => rows.iter().flat_map(|row| lines(subjects, base, row, Metric::Rps, &row.setting.label)).collect(),
     };
-    let lines: Vec<Line> = lines.into_iter().filter(|line| line.interval().is_some()).take(MAX_LINES).collect();
+    let lines: Vec<DifferenceRow> =
+        lines.into_iter().filter(|line| line.interval().is_some()).take(MAX_LINES).collect();
     if lines.is_empty() {
         return None;
     }
@@ -52,7 +53,7 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
         .collect();
     let (mut data, mut legend) = (Vec::new(), Vec::new());
     for subject in &others {
-        let own: Vec<(usize, &Line)> =
+        let own: Vec<(usize, &DifferenceRow)> =
             lines.iter().enumerate().filter(|(_, line)| line.subject.key == subject.key).collect();
         let Subject { label, mark, .. } = subject;
         legend.push(Key { trace: data.len(), name: label.clone(), role: mark.role(), dash: "solid" });
@@ -61,13 +62,12 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
     }
     let base = &subjects[base].label;
     let what = if rows.len() == 1 { "Differences" } else { "Throughput differences" };
-    let spoken: Vec<String> = lines.iter().take(8).map(Line::spoken).collect();
+    let spoken: Vec<String> = lines.iter().take(8).map(DifferenceRow::describe).collect();
     Some(Chart {
         id: "differences",
         title: format!("{what} from {base}"),
-        unit:
-            "logarithmic axis · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
-                .to_owned(),
+        unit: "right is better · whiskers: 95\u{a0}% interval · dots: repetitions · hollow: no difference found"
+            .to_owned(),
         label: format!("{what} from {base}: {}", spoken.join("; ")),
         height: 90 + 38 * lines.len(),
         min_width: 320,
@@ -78,14 +78,19 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
     })
 }
 
-fn lines<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric, name: &str) -> Vec<Line<'a>> {
+fn lines<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric, name: &str) -> Vec<DifferenceRow<'a>> {
     let Some(baseline) = row.cells.iter().find(|cell| cell.subject == base) else { return Vec::new() };
-    let line =
-        |cell: &'a Cell| Line { name: name.to_owned(), subject: &subjects[cell.subject], metric, cell, baseline };
-    row.rivals().filter(|cell| cell.subject != base).map(line).collect()
+    let line = |cell: &'a Cell| DifferenceRow {
+        name: name.to_owned(),
+        subject: &subjects[cell.subject],
+        metric,
+        cell,
+        baseline,
+    };
+    row.compared_cells().filter(|cell| cell.subject != base).map(line).collect()
 }
 
-impl Line<'_> {
+impl DifferenceRow<'_> {
     /// How many times better than the baseline a change is: above 1 is better. None if the axis has no place for it.
     fn gain(&self, change: f64) -> Option<f64> {
         let ratio = match self.metric.better() {
@@ -116,7 +121,7 @@ impl Line<'_> {
         self.cell.stat(self.metric).decision.is_some_and(Decision::is_difference)
     }
 
-    fn spoken(&self) -> String {
+    fn describe(&self) -> String {
         let stat = self.cell.stat(self.metric);
         format!("{} {} {}, {}", self.subject.label, self.name, stat.change().text(), stat.interval())
     }
@@ -126,7 +131,7 @@ fn rounded(value: f64) -> f64 {
     (value * 10_000.0).round() / 10_000.0
 }
 
-fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
+fn whiskers(subject: &Subject, own: &[(usize, &DifferenceRow)]) -> Value {
     let ends: Vec<(f64, f64, f64)> = own
         .iter()
         .filter_map(|(_, line)| {
@@ -139,7 +144,7 @@ fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
         .iter()
         .map(|(_, line)| if line.is_found() { symbol.to_owned() } else { format!("{symbol}-open") })
         .collect();
-    let hints: Vec<String> = own.iter().map(|(_, line)| text(&line.spoken())).collect();
+    let hints: Vec<String> = own.iter().map(|(_, line)| text(&line.describe())).collect();
     let role = subject.mark.role();
     json!({
         "type": "scatter", "mode": "markers", "name": text(&subject.label), "legendgroup": subject.key,
@@ -156,7 +161,7 @@ fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
 }
 
 /// Draws each repetition relative to the baseline's figure.
-fn repetitions(subject: &Subject, own: &[(usize, &Line)]) -> Value {
+fn repetitions(subject: &Subject, own: &[(usize, &DifferenceRow)]) -> Value {
     let points: Vec<(f64, f64)> = own
         .iter()
         .flat_map(|(place, line)| line.repetitions().into_iter().map(|ratio| (rounded(ratio), *place as f64 + 0.28)))
@@ -168,7 +173,7 @@ fn repetitions(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     })
 }
 
-fn axes(lines: &[Line], with_subjects: bool) -> Value {
+fn axes(lines: &[DifferenceRow], with_subjects: bool) -> Value {
     const NAME: usize = 26;
     let names: Vec<String> = lines
         .iter()
@@ -221,7 +226,7 @@ mod tests {
     };
 
     fn chart_of(runs: Vec<Run>) -> Option<Chart> {
-        Comparison::new(runs, &Marks::default(), None).charts.into_iter().find(|chart| chart.id == "differences")
+        Comparison::new(runs, &Marks::default(), None).differences
     }
 
     fn two(factor: f64) -> Vec<Run> {

@@ -19,7 +19,9 @@ use super::{
     selection::Subject,
 };
 use crate::{
-    compare::{comparability::Environments, known::Known, note::Note, work_difference::WorkDifference},
+    compare::{
+        comparability::Environments, comparison_context::ComparisonContext, note::Note, work_difference::WorkDifference,
+    },
     differences::{AcceptedDifference, WorkFact},
     metrics::work::mix,
     runs::model::Run,
@@ -51,7 +53,7 @@ pub struct OpenDifference {
 
 impl OpenDifference {
     /// The facts as a form field.
-    pub fn words(&self) -> String {
+    pub fn form_value(&self) -> String {
         self.facts.iter().map(|fact| fact.as_str()).collect::<Vec<_>>().join(",")
     }
 
@@ -76,7 +78,7 @@ pub fn open_differences(rows: &[Row]) -> Vec<OpenDifference> {
 
 /// Runs of one cell and their name in messages.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
+pub struct NamedRuns<'a> {
     /// E.g. `servy`, or `baseline`.
     pub name: &'a str,
     /// The runs that count.
@@ -93,9 +95,9 @@ enum Tolerance {
 }
 
 /// Returns all differences in work between the cells of a row.
-pub fn different_work(row: &Row, subjects: &[Subject], known: &Known) -> Vec<WorkDifference> {
+pub fn different_work(row: &Row, subjects: &[Subject], known: &ComparisonContext) -> Vec<WorkDifference> {
     let cells: Vec<(usize, &str, Vec<&Run>)> = row
-        .rival_places()
+        .compared_indexes()
         .map(|place| {
             let cell = &row.cells[place];
             (place, subjects[cell.subject].label.as_str(), cell.counting().collect())
@@ -104,7 +106,7 @@ pub fn different_work(row: &Row, subjects: &[Subject], known: &Known) -> Vec<Wor
     let mut all = Vec::new();
     for (number, (one, name, runs)) in cells.iter().enumerate() {
         for (other, other_name, others) in &cells[number + 1..] {
-            let found = between([Side { name, runs }, Side { name: other_name, runs: others }], known);
+            let found = between([NamedRuns { name, runs }, NamedRuns { name: other_name, runs: others }], known);
             all.extend(found.into_iter().map(|difference| WorkDifference { cells: [*one, *other], ..difference }));
         }
     }
@@ -112,7 +114,7 @@ pub fn different_work(row: &Row, subjects: &[Subject], known: &Known) -> Vec<Wor
 }
 
 /// Returns the differences in work between two sides; none if a side has no runs.
-pub fn between(sides: [Side<'_>; 2], known: &Known) -> Vec<WorkDifference> {
+pub fn between(sides: [NamedRuns<'_>; 2], known: &ComparisonContext) -> Vec<WorkDifference> {
     let [Some(one), Some(other)] = sides.map(|side| side.runs.first().copied()) else { return Vec::new() };
     let difference = |fact: WorkFact| {
         let both = sides.map(|side| side.runs);
@@ -153,10 +155,10 @@ impl Row {
     pub fn comparable_rivals(&self, base: usize, allow_confounders: bool) -> Vec<usize> {
         let group = |one: usize| -> Vec<usize> {
             let is_in = |other: &usize| one == *other || self.are_comparable([one, *other], allow_confounders);
-            self.rival_places().filter(is_in).collect()
+            self.compared_indexes().filter(is_in).collect()
         };
         let rank = |one: &usize| (group(*one).len(), self.cells[*one].subject == base);
-        self.rival_places().max_by_key(rank).map(group).unwrap_or_default()
+        self.compared_indexes().max_by_key(rank).map(group).unwrap_or_default()
     }
 }
 
@@ -234,7 +236,7 @@ pub fn headers(subjects: &[Subject], rows: &[Row], environments: &Environments) 
     let mut heads: BTreeMap<&str, f64> = BTreeMap::new();
     for row in rows {
         let cells: Vec<(usize, Vec<&Run>)> =
-            row.rival_places().map(|place| (place, row.cells[place].counting().collect())).collect();
+            row.compared_indexes().map(|place| (place, row.cells[place].counting().collect())).collect();
         for (number, (one, runs)) in cells.iter().enumerate() {
             for (other, others) in &cells[number + 1..] {
                 let both = [runs.as_slice(), others.as_slice()];

@@ -1,4 +1,4 @@
-//! Runs that ended but do not count, and the card shown if no run counts. Pure.
+//! Runs that ended but do not count. Pure.
 
 use brewbench_wire::Phase;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,6 @@ use super::{cell::Row, selection::Subject};
 use crate::{
     app::ids::RunId,
     runs::{model::Run, verdict::Verdict},
-    web::{
-        card::{Card, Tone},
-        format,
-    },
 };
 
 /// A run that ended but does not count.
@@ -78,26 +74,6 @@ pub fn counts(all: &[ExcludedRun]) -> String {
     parts.join(", ")
 }
 
-/// Builds the card shown if no run counts.
-pub fn no_result(all: &[ExcludedRun], unfinished: usize) -> Card {
-    const LABEL: &str = "Result";
-    if unfinished > 0 {
-        let rest = format!("{} unfinished", format::plural(unfinished, "run"));
-        let parts: Vec<String> = [counts(all), rest].into_iter().filter(|part| !part.is_empty()).collect();
-        return Card::new(LABEL, "none yet", parts.join(", "), Tone::Plain);
-    }
-    // Cancelled runs explain less than failed ones.
-    let is_cancelled = |excluded: &&&ExcludedRun| excluded.state == "cancelled";
-    let mut by_weight: Vec<&ExcludedRun> = all.iter().filter(|excluded| !excluded.reason.is_empty()).collect();
-    by_weight.sort_by_key(|excluded| is_cancelled(&excluded));
-    let mut detail = format!("none of {} counts: {}", format::plural(all.len(), "run"), counts(all));
-    if let Some(first) = by_weight.first() {
-        detail = format!("{detail}; {} repetition {}: {}", first.subject, first.repetition, first.reason);
-    }
-    let tone = if all.iter().all(|excluded| excluded.state == "cancelled") { Tone::Plain } else { Tone::Doubtful };
-    Card::new(LABEL, "no result", detail, tone)
-}
-
 #[cfg(test)]
 mod tests {
     use brewbench_wire::Phase;
@@ -108,16 +84,15 @@ mod tests {
             view::Comparison,
         },
         runs::{model::Run, verdict::Verdict},
-        web::{
-            card::{Card, Tone},
-            series_style::Marks,
-        },
+        web::{card::Tone, series_style::Marks},
     };
 
-    fn card(runs: Vec<Run>) -> Card {
-        let mut cards = Comparison::new(runs, &Marks::default(), None).cards;
-        assert_eq!(cards.len(), 1, "{cards:?}");
-        cards.remove(0)
+    /// Sentence, details and tone of the only headline.
+    fn result(runs: Vec<Run>) -> (String, String, Tone) {
+        let mut headlines = Comparison::new(runs, &Marks::default(), None).answer.headlines;
+        assert_eq!(headlines.len(), 1, "{headlines:?}");
+        let only = headlines.remove(0);
+        (only.sentence.to_string(), only.details, only.tone)
     }
 
     fn cancelled(target: &str, repetition: u32) -> Run {
@@ -125,35 +100,36 @@ mod tests {
     }
 
     #[test]
-    fn without_counting_runs_the_card_shows_counts_and_the_first_reason() {
-        let card = card(vec![
+    fn without_counting_runs_the_result_shows_counts_and_the_first_reason() {
+        let (sentence, details, tone) = result(vec![
             cancelled("gosherve", 1),
             failed(run("servy", 1), "the port was taken"),
             failed(run("servy", 2), "it died"),
             judged(run("servy", 3), Verdict::Invalid, "all requests failed"),
         ]);
-        assert_eq!((card.value.as_str(), card.tone), ("no result", Tone::Doubtful));
-        let detail = "none of 4 runs counts: 2 failed, 1 invalid, 1 cancelled; servy repetition 1: the port was taken";
-        assert_eq!(card.detail, detail);
+        assert_eq!((sentence.as_str(), tone), ("No result", Tone::Doubtful));
+        let expected =
+            "None of 4 runs counts: 2 failed, 1 invalid, 1 cancelled. servy repetition 1: the port was taken.";
+        assert_eq!(details, expected);
     }
 
     #[test]
-    fn several_sizes_without_figures_share_one_card() {
-        let card = card(vec![failed(sized("a", 1, 1.0), "no"), failed(sized("a", 1, 4.0), "no")]);
-        assert_eq!(card.value, "no result");
+    fn several_sizes_without_figures_share_one_result() {
+        let (sentence, ..) = result(vec![failed(sized("a", 1, 1.0), "no"), failed(sized("a", 1, 4.0), "no")]);
+        assert_eq!(sentence, "No result");
     }
 
     #[test]
     fn unfinished_runs_mean_no_result_yet() {
         let waiting = Run { phase: Phase::Queued, verdict: None, ..failed(run("servy", 2), "") };
-        let card = card(vec![failed(run("servy", 1), "it died"), waiting]);
-        assert_eq!((card.value.as_str(), card.detail.as_str()), ("none yet", "1 failed, 1 run unfinished"));
+        let (sentence, details, _) = result(vec![failed(run("servy", 1), "it died"), waiting]);
+        assert_eq!((sentence.as_str(), details.as_str()), ("No result yet", "1 failed, 1 run unfinished."));
     }
 
     #[test]
     fn cancelled_runs_alone_are_no_warning() {
-        let card = card(vec![cancelled("servy", 1), cancelled("servy", 2)]);
-        assert_eq!((card.value.as_str(), card.tone), ("no result", Tone::Plain));
-        assert!(card.detail.contains("2 cancelled; servy repetition 1: cancelled by ada"), "{card:?}");
+        let (sentence, details, tone) = result(vec![cancelled("servy", 1), cancelled("servy", 2)]);
+        assert_eq!((sentence.as_str(), tone), ("No result", Tone::Plain));
+        assert!(details.contains("2 cancelled. servy repetition 1: cancelled by ada"), "{details}");
     }
 }

@@ -1,7 +1,6 @@
 //! What a comparison found in one metric, in words: cards, tooltips, lists and reports all use these. Pure.
 
 use super::{
-    metric::Metric,
     stat::Stat,
     statistics::{Decision, TooLittlePast},
 };
@@ -42,12 +41,8 @@ impl Finding {
             Some(Decision::NoDifference) => {
                 finding("no difference found", format!("{change}{within}{}", missed(stat)), Tone::Plain)
             }
-            Some(Decision::NotInTurn) => {
-                let because = stat.apart.and_then(|apart| apart.because).map_or("", TooLittlePast::because);
-                finding("too little data", format!("{change}, but not measured in turn: {because}"), Tone::Doubtful)
-            }
-            Some(Decision::TooFew) => {
-                finding("too little data", format!("{change}, but {}", few(stat)), Tone::Doubtful)
+            Some(Decision::NotInTurn | Decision::TooFew) => {
+                finding("too little data", format!("{change}, but {}", too_little(stat)), Tone::Doubtful)
             }
             Some(Decision::NotComparable) => None,
             None => finding(&change, format!("{}, not judged", differs()), Tone::Plain),
@@ -71,19 +66,15 @@ fn missed(stat: &Stat) -> String {
     }
 }
 
-fn few(stat: &Stat) -> String {
+/// Describes why a difference cannot be decided.
+pub(super) fn too_little(stat: &Stat) -> String {
+    if stat.decision == Some(Decision::NotInTurn) {
+        let because = stat.apart.and_then(|apart| apart.because).map_or("", TooLittlePast::because);
+        return format!("not measured in turn: {because}");
+    }
     let compared = stat.compared.map_or(0, |[base, other]| base.min(other));
     match stat.needed {
         Some(needed) => format!("only {compared} of {needed} repetitions on each side were measured in turn"),
         None => format!("only {compared} repetitions on each side were measured in turn"),
     }
-}
-
-/// Describes by how much a leader is ahead: `11.0 % faster than servy`, from twofold on `2.1× as fast as servy`.
-pub fn ahead(metric: Metric, by: f64, than: &str) -> String {
-    if metric.word(by) == "faster" && by >= 1.0 {
-        return format!("{:.1}× as fast as {than}", 1.0 + by);
-    }
-    let difference = metric.difference(Some(by.abs()));
-    format!("{} {} than {than}", difference.text().trim_start_matches('+'), metric.word(by))
 }

@@ -20,14 +20,13 @@ use crate::{
         cache::{Cache, Key},
         cell::Row,
         chosen::{Chosen, MAX_RUNS, Options},
-        context,
-        known::Known,
-        notes,
+        comparison_context::ComparisonContext,
+        context, notes,
         rendered::Rendered,
         store,
         timeseries::RowTimeseries,
         timeseries_charts,
-        view::{Comparison, Place, TimeseriesCharts},
+        view::{Comparison, Surface, TimeseriesCharts},
     },
     runs::model::Run,
     web::series_style::Marks,
@@ -35,7 +34,7 @@ use crate::{
 
 /// Returns the comparison for a query of `/compare`, without time series.
 pub async fn from_query(state: &AppState, query: &str) -> Result<Arc<Rendered>> {
-    let key = Key { query: query.to_owned(), with_series: false, place: Place::Inside };
+    let key = Key { query: query.to_owned(), with_series: false, place: Surface::Inside };
     cached(state, key).await?.ok_or_else(nothing_named)
 }
 
@@ -46,12 +45,12 @@ pub async fn page_from_query(state: &AppState, query: &str) -> Result<Arc<Render
 
 /// Like [`page_from_query`]; none if the query names no runs.
 pub async fn page_if_any(state: &AppState, query: &str) -> Result<Option<Arc<Rendered>>> {
-    cached(state, Key { query: query.to_owned(), with_series: true, place: Place::Inside }).await
+    cached(state, Key { query: query.to_owned(), with_series: true, place: Surface::Inside }).await
 }
 
 /// Returns the comparison for readers without access to the site, with time series and without the names of agents.
 pub async fn page_for_outside(state: &AppState, query: &str) -> Result<Arc<Rendered>> {
-    let key = Key { query: query.to_owned(), with_series: true, place: Place::Outside };
+    let key = Key { query: query.to_owned(), with_series: true, place: Surface::Outside };
     cached(state, key).await?.ok_or_else(nothing_named)
 }
 
@@ -124,7 +123,7 @@ struct Loaded {
 }
 
 /// Reads and compares the runs with these ids. Missing runs are a note, unless all are missing.
-async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Place) -> Result<Loaded> {
+async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Surface) -> Result<Loaded> {
     within_limit(ids.len())?;
     let mut runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     if runs.is_empty() {
@@ -135,8 +134,8 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Place) ->
     let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let have_ended = runs.iter().all(|run| run.phase.is_final());
-    let (mut options, mut known) = (chosen.options()?, context::known(state, &runs).await?);
-    if place == Place::Outside {
+    let (mut options, mut known) = (chosen.options()?, context::load(state, &runs).await?);
+    if place == Surface::Outside {
         anonymous::hide_agents(&mut runs, &mut known.history, &mut options);
     }
     let mut comparison = compared(runs, marks, options, known).await?;
@@ -146,11 +145,11 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Place) ->
 
 /// Compares runs in the context of their environments, history and accepted differences.
 pub async fn from_runs(state: &AppState, runs: Vec<Run>, marks: Marks, options: Options) -> Result<Comparison> {
-    let known = context::known(state, &runs).await?;
+    let known = context::load(state, &runs).await?;
     compared(runs, marks, options, known).await
 }
 
-async fn compared(runs: Vec<Run>, marks: Marks, options: Options, known: Known) -> Result<Comparison> {
+async fn compared(runs: Vec<Run>, marks: Marks, options: Options, known: ComparisonContext) -> Result<Comparison> {
     spawn_blocking(move || Comparison::by(runs, &marks, &options, &known)).await.map_err(Error::internal)
 }
 
@@ -160,8 +159,8 @@ pub(crate) const MAX_RECORDED: usize = 60;
 /// Adds the time series of one setting: the requested one, or the first that has any.
 async fn add_timeseries(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
     let counting = |row: &Row| -> Vec<RunId> {
-        let each = (MAX_RECORDED / row.rivals().count().max(1)).max(1);
-        row.rivals().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()
+        let each = (MAX_RECORDED / row.compared_cells().count().max(1)).max(1);
+        row.compared_cells().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()
     };
     let requested = setting.and_then(|number| number.checked_sub(1)).filter(|place| *place < comparison.rows.len());
     let places = requested.map_or_else(|| (0..comparison.rows.len()).collect(), |place| vec![place]);

@@ -9,12 +9,12 @@ pub struct Matrix {
     /// The shown metric.
     pub metric: Metric,
     /// One line per setting.
-    pub lines: Vec<Line>,
+    pub lines: Vec<MatrixRow>,
 }
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct MatrixRow {
     /// Label that distinguishes the setting.
     pub label: String,
     /// One figure per subject; none if it has no runs in this setting.
@@ -29,7 +29,7 @@ impl Matrix {
         let line = |row: &Row| {
             let stat =
                 |place| row.cells.iter().find(|cell| cell.subject == place).map(|cell| cell.stat(metric).clone());
-            Line {
+            MatrixRow {
                 label: row.setting.label.clone(),
                 stats: (0..subjects.len()).map(stat).collect(),
                 best: best(subjects, row, metric),

@@ -125,7 +125,7 @@ impl Metric {
     }
 
     /// Value in a run.
-    pub fn of(self, run: &Run) -> Option<f64> {
+    pub fn value_in(self, run: &Run) -> Option<f64> {
         (self.def().get)(&run.figures)
     }
 
@@ -141,12 +141,12 @@ impl Metric {
 
     /// Value in a run if it may be judged; the shown value is [`Metric::of`].
     pub fn judged_value(self, run: &Run) -> Option<f64> {
-        self.of(run).filter(|_| !self.has_too_few_requests(run))
+        self.value_in(run).filter(|_| !self.has_too_few_requests(run))
     }
 
     /// Describes that some of these runs have too few requests; none if all have enough.
     pub fn too_few_requests<'a>(self, runs: impl Iterator<Item = &'a Run>) -> Option<String> {
-        let few = runs.filter(|run| self.of(run).is_some() && self.has_too_few_requests(run));
+        let few = runs.filter(|run| self.value_in(run).is_some() && self.has_too_few_requests(run));
         let counts: Vec<u64> = few.map(|run| run.figures.requests.unwrap_or(0)).collect();
         Some(format!(
             "{} needs at least {} requests per run; {} fewer (minimum {})",
@@ -190,7 +190,7 @@ mod tests {
         for (metric, fewest) in [(Metric::P50Ms, 20), (Metric::P99Ms, 1_000), (Metric::P999Ms, 10_000)] {
             assert_eq!(metric.judged_value(&with(Some(fewest - 1))), None, "{metric:?}");
             assert_eq!(metric.judged_value(&with(None)), None, "{metric:?}");
-            assert_eq!(metric.judged_value(&with(Some(fewest))), metric.of(&with(None)), "{metric:?}");
+            assert_eq!(metric.judged_value(&with(Some(fewest))), metric.value_in(&with(None)), "{metric:?}");
         }
         assert!(Metric::Rps.judged_value(&with(Some(1))).is_some());
         let runs = [with(Some(40)), with(Some(5_000))];

@@ -13,7 +13,7 @@ pub struct MinEffect(BTreeMap<Metric, f64>);
 
 impl MinEffect {
     /// Returns the minimum effect of a metric, as a share of the baseline's median; for shares in points.
-    pub fn of(&self, metric: Metric) -> f64 {
+    pub fn for_metric(&self, metric: Metric) -> f64 {
         let default = if metric.is_share() { MIN_POINTS } else { MIN_EFFECT };
         self.0.get(&metric).copied().unwrap_or(default)
     }
@@ -58,9 +58,13 @@ mod tests {
     #[test]
     fn the_default_is_one_percent_and_0_1_points_for_shares() {
         let parsed: MinEffect = "rps:2, p99_ms=5 %".parse().expect("two");
-        assert!((parsed.of(Metric::Rps) - 0.02).abs() < 1e-12 && (parsed.of(Metric::P99Ms) - 0.05).abs() < 1e-12);
         assert!(
-            (parsed.of(Metric::P50Ms) - 0.01).abs() < 1e-12 && (parsed.of(Metric::ErrorRate) - 0.001).abs() < 1e-12
+            (parsed.for_metric(Metric::Rps) - 0.02).abs() < 1e-12
+                && (parsed.for_metric(Metric::P99Ms) - 0.05).abs() < 1e-12
+        );
+        assert!(
+            (parsed.for_metric(Metric::P50Ms) - 0.01).abs() < 1e-12
+                && (parsed.for_metric(Metric::ErrorRate) - 0.001).abs() < 1e-12
         );
         assert_eq!(parsed.text(), "rps:2,p99_ms:5");
         assert_eq!(parsed.text().parse::<MinEffect>(), Ok(parsed));

@@ -3,10 +3,12 @@
 //! In reading order: [`selection`] groups comparable runs, [`cell`] has the figures, [`statistics`] the formulas.
 //! [`pair`] applies them to two cells, [`past`] to their earlier experiments, and [`significance`] corrects all
 //! questions of a page. [`comparability`] finds confounders, [`equal_work`] different work, [`excluded`] the runs
-//! without usable figures. [`view`] builds the comparison with [`headline`], [`notes`] and [`charts`]. All of that is
+//! without usable figures. [`answer`] and [`trust`] say the result in sentences. [`view`] builds the comparison with these,
+//! [`notes`] and [`charts`]. All of that is
 //! pure, as is [`builder`], which chooses two sides: [`load`] reads the runs of a comparison, [`pages`] and [`api`] show it.
 
 pub mod anonymous;
+pub mod answer;
 pub mod api;
 pub mod builder;
 pub mod cache;
@@ -14,16 +16,17 @@ pub mod cell;
 pub mod charts;
 pub mod chosen;
 pub mod comparability;
+pub mod comparison_context;
 pub mod context;
 pub mod differences;
 pub mod equal_work;
 pub mod excluded;
 pub mod finding;
 pub mod headline;
-pub mod known;
 pub mod load;
 pub mod matrix;
 pub mod metric;
+pub mod metric_lines;
 pub mod min_effect;
 pub mod note;
 pub mod notes;
@@ -32,8 +35,8 @@ pub mod pair;
 pub mod past;
 pub mod rendered;
 pub mod scatter;
-pub mod sections;
 pub mod selection;
+pub mod sentence;
 pub mod setting;
 pub mod significance;
 pub mod stat;
@@ -44,6 +47,7 @@ pub mod sweep;
 pub mod testing;
 pub mod timeseries;
 pub mod timeseries_charts;
+pub mod trust;
 pub mod view;
 pub mod work_difference;
 

@@ -19,7 +19,7 @@ use crate::{
         statistics::Decision,
     },
     metrics,
-    runs::{code::are_comparable, model::Run, verdict::Verdict},
+    runs::{code::are_comparable, model::Run},
     web::format::{self, plural},
 };
 
@@ -27,16 +27,15 @@ use crate::{
 pub fn notes(subjects: &[Subject], rows: &[Row], questions: Questions, excluded: &[ExcludedRun]) -> Vec<Note> {
     let mut notes = Vec::new();
     // If no run counts, the result card says so.
-    if rows.iter().any(|row| row.rivals().count() > 0) {
+    if rows.iter().any(|row| row.compared_cells().count() > 0) {
         notes.extend(excluded_note(excluded));
     }
-    notes.extend(suspect(rows));
     notes.extend(too_few(subjects, rows, questions));
     notes.extend(absent(subjects, rows));
     notes.extend(code(subjects));
     notes.extend(confounders(rows));
     notes.extend(several_machines(rows));
-    notes.extend(not_in_turn(subjects, rows));
+    notes.extend(not_interleaved(subjects, rows));
     notes.extend(looks(questions));
     notes.extend(missing_figures(rows));
     notes.extend(too_few_requests(rows));
@@ -92,22 +91,6 @@ fn excluded_note(excluded: &[ExcludedRun]) -> Option<Note> {
     (!excluded.is_empty()).then(|| note(title, text))
 }
 
-fn suspect(rows: &[Row]) -> Option<Note> {
-    let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
-    for run in runs(rows).filter(|run| run.counts() && run.verdict == Some(Verdict::Suspect)) {
-        for reason in run.reasons.iter().filter(|reason| !reason.is_note()) {
-            reasons.entry(&reason.code).or_insert((0, &reason.text)).0 += 1;
-        }
-    }
-    let count = total(rows, |counts| counts.suspect);
-    let text = |(times, text): &(usize, &str)| match times {
-        1 => (*text).to_owned(),
-        times => format!("{text} (first of {times} runs)"),
-    };
-    let texts: Vec<String> = reasons.values().map(text).collect();
-    (count > 0).then(|| doubt(format!("{} used:", plural(count, "suspect run")), format!("{}.", texts.join("; "))))
-}
-
 /// Metrics that too few repetitions answer.
 fn too_few(subjects: &[Subject], rows: &[Row], questions: Questions) -> Option<Note> {
     let mut metrics = BTreeSet::new();
@@ -124,14 +107,14 @@ fn too_few(subjects: &[Subject], rows: &[Row], questions: Questions) -> Option<N
         listed(metrics.iter().map(|name| (*name).to_owned())),
         questions.enough
     );
-    (!names.is_empty()).then(|| doubt("Too little data.", text))
+    (!names.is_empty()).then(|| info("Too little data for some metrics.", text))
 }
 
 /// Subjects without runs that count in settings where others have some.
 fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     let mut gaps = Vec::new();
     for row in rows {
-        let present: Vec<usize> = row.rivals().map(|cell| cell.subject).collect();
+        let present: Vec<usize> = row.compared_cells().map(|cell| cell.subject).collect();
         for (place, subject) in subjects.iter().enumerate() {
             if !present.contains(&place) && !present.is_empty() {
                 gaps.push(match rows.len() {
@@ -141,7 +124,7 @@ fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
             }
         }
     }
-    (!gaps.is_empty()).then(|| doubt("No runs that count", format!("from {}.", listed(gaps.into_iter()))))
+    (!gaps.is_empty()).then(|| doubt("Some targets have no run that counts.", format!("{}.", listed(gaps.into_iter()))))
 }
 
 /// Versions whose code is different in some runs: a hand-written version does not change by itself.
@@ -182,7 +165,7 @@ fn confounders(rows: &[Row]) -> Vec<Note> {
 fn several_machines(rows: &[Row]) -> Option<Note> {
     let is_balanced = |row: &&Row| {
         let differ = row.confounders.iter().any(|confounder| confounder.what == Circumstance::Agents.title());
-        row.setting.by != By::Agent && row.rivals().count() > 1 && !differ
+        row.setting.by != By::Agent && row.compared_cells().count() > 1 && !differ
     };
     let agents = |row: &Row| row.cells.iter().flat_map(Cell::counting).filter_map(|run| run.agent.clone()).collect();
     let several: Vec<BTreeSet<String>> =
@@ -197,7 +180,7 @@ fn several_machines(rows: &[Row]) -> Option<Note> {
 
 fn durations(rows: &[Row]) -> Option<Note> {
     let mut durations: BTreeSet<String> = BTreeSet::new();
-    for row in rows.iter().filter(|row| row.rivals().count() > 1) {
+    for row in rows.iter().filter(|row| row.compared_cells().count() > 1) {
         let text = |run: &Run| run.spec.duration_s.map_or("unknown".to_owned(), |seconds| format!("{seconds} s"));
         let values: BTreeSet<String> = row.cells.iter().flat_map(Cell::counting).map(text).collect();
         if values.len() > 1 {
@@ -208,7 +191,7 @@ fn durations(rows: &[Row]) -> Option<Note> {
 }
 
 /// Cells measured in other experiments than the baseline: their variation, or why it is unknown.
-fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
+fn not_interleaved(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
     let (mut known, mut unknown) = (Vec::new(), BTreeMap::<&str, BTreeSet<String>>::new());
     for (row, cell) in rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
         let stat = cell.stat(Metric::primary(&cell.runs));
@@ -248,7 +231,7 @@ fn looks(questions: Questions) -> Option<Note> {
 fn missing_figures(rows: &[Row]) -> Option<Note> {
     let lacking = metrics::compared().filter_map(|metric| {
         let counting = || runs(rows).filter(|run| run.counts());
-        let count = counting().filter(|run| metric.of(run).is_none()).count();
+        let count = counting().filter(|run| metric.value_in(run).is_none()).count();
         // A recorded metric is missing only if other runs have it.
         let is_missing = !metric.is_recorded() || count < counting().count();
         (count > 0 && is_missing).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
@@ -259,7 +242,7 @@ fn missing_figures(rows: &[Row]) -> Option<Note> {
 
 /// Runs with too few requests for a percentile.
 fn too_few_requests(rows: &[Row]) -> Option<Note> {
-    let counting = || rows.iter().filter(|row| row.rivals().count() > 1).flat_map(|row| &row.cells);
+    let counting = || rows.iter().filter(|row| row.compared_cells().count() > 1).flat_map(|row| &row.cells);
     let few = metrics::judged().filter_map(|metric| metric.too_few_requests(counting().flat_map(Cell::counting)));
     let texts: Vec<String> = few.collect();
     let text = || format!("{}. They are not used for it.", texts.join("; "));
@@ -290,7 +273,7 @@ fn settings(rows: &[Row]) -> Option<Note> {
         kinds.push("machine sizes".to_owned());
     }
     let text = "Results are compared only where these are the same.";
-    (!kinds.is_empty()).then(|| info(format!("{} differ.", format::sentence(&listed(kinds.into_iter()))), text))
+    (!kinds.is_empty()).then(|| info(format!("{} differ.", format::capitalize(&listed(kinds.into_iter()))), text))
 }
 
 /// The knees of a sweep of loads.

@@ -9,6 +9,7 @@ use axum::{
 use axum_extra::extract::Query;
 
 use std::sync::Arc;
+use url::form_urlencoded;
 
 use super::equal_work::{OpenDifference, open_differences};
 use crate::{
@@ -25,10 +26,7 @@ use crate::{
         store,
         view::Comparison,
     },
-    web::{
-        contents::Contents,
-        shell::{Section, Shell},
-    },
+    web::shell::{Section, Shell},
 };
 
 /// The page; without a comparison it explains how to choose runs.
@@ -46,10 +44,9 @@ pub struct ComparePage {
 }
 
 impl ComparePage {
-    /// Returns the sections of the comparison, if there is one.
-    fn contents(&self) -> Option<Contents> {
-        let sections = self.comparison.as_ref()?.sections();
-        Some(Contents::new(sections.into_iter().chain([("share", "Share")])))
+    /// Query of the list of runs in which these are selected.
+    fn selection(&self) -> String {
+        format!("runs={}", self.acts.runs)
     }
 
     /// Whether no run can be chosen.
@@ -63,13 +60,15 @@ impl ComparePage {
     }
 }
 
-/// Actions on a comparison. Template: `compare/_acts.html`.
+/// Actions on a comparison. Template: `compare/_share.html`.
 #[derive(Clone, Debug)]
 pub struct Actions {
     /// Query of the page.
     pub query: String,
     /// Ids of its runs, separated by commas.
     pub runs: String,
+    /// Ids of the runs of the baseline and of the challenger, if it compares two.
+    sides: Option<[String; 2]>,
     open: Vec<OpenDifference>,
     scope: Scope,
 }
@@ -80,6 +79,7 @@ impl Actions {
         Self {
             query,
             runs: comparison.map_or_else(String::new, |comparison| joined(&comparison.run_ids())),
+            sides: comparison.and_then(Comparison::sides),
             open: comparison.map_or_else(Vec::new, |comparison| open_differences(&comparison.rows)),
             scope,
         }
@@ -88,6 +88,14 @@ impl Actions {
     /// Returns the URL of the report in a format.
     pub fn report(&self, format: &str) -> String {
         format!("/api/v1/report?{}&format={format}", self.query)
+    }
+
+    /// Returns the URL of the gate with the challenger as candidate, for a comparison of two.
+    pub fn gate(&self) -> Option<String> {
+        let [baseline, candidate] = self.sides.as_ref()?;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("baseline", baseline).append_pair("candidate", candidate);
+        Some(format!("/gate?{}", query.finish()))
     }
 
     /// Differences in work that the user may accept.

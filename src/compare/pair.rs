@@ -10,7 +10,7 @@ use super::{
     },
 };
 use crate::{
-    compare::{chosen::Options, stat::ApartStat},
+    compare::{chosen::Options, stat::CrossExperimentStat},
     runs::model::Run,
 };
 
@@ -20,7 +20,7 @@ pub enum Basis {
     /// Runs measured in turn, in the blocks that both sides completed.
     InTurn(Vec<Stratum>, Vec<Block>),
     /// Runs of different experiments in one stratum, and their variation in the past.
-    Apart(Vec<Stratum>, Result<past::Apart, TooLittlePast>),
+    Apart(Vec<Stratum>, Result<past::CrossExperimentDifference, TooLittlePast>),
 }
 
 /// The answer to a question.
@@ -39,7 +39,7 @@ pub struct Answer {
     /// Minimum detectable effect, found in 80 % of such comparisons, as a share.
     pub detectable: Option<f64>,
     /// Variation between experiments, if they were not measured in turn.
-    pub apart: Option<ApartStat>,
+    pub apart: Option<CrossExperimentStat>,
 }
 
 /// Returns the basis for comparing two cells in a metric. None if one of them has no values.
@@ -56,7 +56,8 @@ pub fn basis(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -
 }
 
 impl Answer {
-    /// Returns the other side's value beside this one of the baseline, as the estimate says. None if there is no estimate.
+    /// Returns the other side's value beside this one of the baseline, as the estimate says. None if there is no
+    /// estimate.
     pub fn beside(&self, base: f64) -> Option<f64> {
         let points = || self.points.map(|points| (base + points).clamp(0.0, 1.0));
         self.effect.map(|effect| base * effect.ratio).or_else(points)
@@ -209,7 +210,7 @@ impl Basis {
         let shown = if question.is_some_and(|question| question.can_be_answered) { level } else { ALPHA };
         let decision = match question {
             Some(question) => {
-                let change = self.change(metric, level, options.min_effect.of(metric));
+                let change = self.change(metric, level, options.min_effect.for_metric(metric));
                 decide(&question, change, metric.better().unwrap_or(Better::Higher))
             }
             None if self.too_little_past().is_some() => Decision::NotInTurn,
@@ -223,8 +224,9 @@ impl Basis {
             points: self.points(metric),
             compared: self.counts(),
             p: question.map(|question| question.corrected),
-            detectable: question.and_then(|_| self.detectable(metric, noise, level, options.min_effect.of(metric))),
-            apart: self.apart_stat(metric, noise, level, options.min_effect.of(metric)),
+            detectable: question
+                .and_then(|_| self.detectable(metric, noise, level, options.min_effect.for_metric(metric))),
+            apart: self.apart_stat(metric, noise, level, options.min_effect.for_metric(metric)),
         }
     }
 
@@ -282,7 +284,7 @@ impl Basis {
         noise: [Option<statistics::Noise>; 2],
         level: f64,
         min_effect: f64,
-    ) -> Option<ApartStat> {
+    ) -> Option<CrossExperimentStat> {
         let Self::Apart(strata, apart) = self else { return None };
         let repetitions = self.counts().into_iter().min().unwrap_or(0);
         let scatter = if metric.is_share() { None } else { power::scatter(strata, noise) };
@@ -291,14 +293,14 @@ impl Basis {
             Ok(apart) => {
                 let margin = apart.between.margin(level, apart.experiments);
                 let margin = if metric.is_share() { margin } else { margin.exp_m1() };
-                ApartStat {
+                CrossExperimentStat {
                     because: None,
                     experiments: Some(apart.between.experiments),
                     margin: Some(margin),
                     interleaved,
                 }
             }
-            Err(why) => ApartStat { because: Some(*why), experiments: None, margin: None, interleaved },
+            Err(why) => CrossExperimentStat { because: Some(*why), experiments: None, margin: None, interleaved },
         })
     }
 }

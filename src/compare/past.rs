@@ -96,7 +96,7 @@ pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>
 
 /// A difference between experiments, and the usual variation between such experiments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Apart {
+pub struct CrossExperimentDifference {
     /// Difference of the logarithms; for shares in points.
     pub difference: f64,
     /// Variation between experiments.
@@ -105,7 +105,7 @@ pub struct Apart {
     pub experiments: [usize; 2],
 }
 
-impl Apart {
+impl CrossExperimentDifference {
     /// Returns the p-value of the difference from an expected one; for shares in points, otherwise logarithms.
     pub fn p(&self, expected: f64) -> f64 {
         self.between.p(self.difference - expected, self.experiments)
@@ -113,7 +113,12 @@ impl Apart {
 }
 
 /// Compares two sides of different experiments with the past of their cells. None without values.
-pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -> Option<Result<Apart, TooLittlePast>> {
+pub fn apart(
+    base: &[&Run],
+    other: &[&Run],
+    metric: Metric,
+    history: &History,
+) -> Option<Result<CrossExperimentDifference, TooLittlePast>> {
     let (own, others) = medians(measured(base, metric), measured(other, metric), metric)?;
     let ((base_level, base_count), (other_level, other_count)) = (level(&own)?, level(&others)?);
     let gap = gap_ms(&own, &others);
@@ -132,15 +137,19 @@ pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -
         (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
         (Err(why), Err(_)) => Err(why),
     };
-    Some(between.map(|between| Apart { difference: other_level - base_level, between, experiments }))
+    Some(between.map(|between| CrossExperimentDifference {
+        difference: other_level - base_level,
+        between,
+        experiments,
+    }))
 }
 
 /// When runs of one experiment were measured, and their values.
-type Measured = Vec<(Option<i64>, f64)>;
+type TimedValues = Vec<(Option<i64>, f64)>;
 
 /// Returns the values of each experiment.
-fn measured(runs: &[&Run], metric: Metric) -> Vec<Measured> {
-    let mut experiments: BTreeMap<Option<&ExperimentId>, Measured> = BTreeMap::new();
+fn measured(runs: &[&Run], metric: Metric) -> Vec<TimedValues> {
+    let mut experiments: BTreeMap<Option<&ExperimentId>, TimedValues> = BTreeMap::new();
     for run in runs {
         let Some(value) = metric.judged_value(run) else { continue };
         // The time of an import is not the time of the measurement.
@@ -154,18 +163,18 @@ fn measured(runs: &[&Run], metric: Metric) -> Vec<Measured> {
 ///
 /// Experiments of a side that are closer in time than the other side share their night: they are one.
 fn medians(
-    one: Vec<Measured>,
-    other: Vec<Measured>,
+    one: Vec<TimedValues>,
+    other: Vec<TimedValues>,
     metric: Metric,
 ) -> Option<(Vec<ExperimentMedian>, Vec<ExperimentMedian>)> {
-    let start = |values: &Measured| values.iter().map(|(at, _)| *at).min().flatten();
-    let starts = |side: &[Measured]| side.iter().map(start).collect::<Option<Vec<i64>>>();
+    let start = |values: &TimedValues| values.iter().map(|(at, _)| *at).min().flatten();
+    let starts = |side: &[TimedValues]| side.iter().map(start).collect::<Option<Vec<i64>>>();
     let nearest = starts(&one)
         .zip(starts(&other))
         .and_then(|(one, other)| one.iter().flat_map(|at| other.iter().map(move |other| (at - other).abs())).min());
-    let side = |mut side: Vec<Measured>| -> Option<Vec<ExperimentMedian>> {
+    let side = |mut side: Vec<TimedValues>| -> Option<Vec<ExperimentMedian>> {
         side.sort_by_key(start);
-        let mut merged: Vec<Measured> = Vec::new();
+        let mut merged: Vec<TimedValues> = Vec::new();
         let mut last = None;
         for values in side {
             let at = start(&values);

@@ -15,9 +15,8 @@ pub struct Rendered {
 
 #[derive(Template)]
 #[template(path = "compare/_comparison.html")]
-struct Part<'a> {
+struct ComparisonHtml<'a> {
     comparison: &'a Comparison,
-    named_in_title: bool,
 }
 
 impl From<Comparison> for Rendered {
@@ -40,7 +39,7 @@ impl Rendered {
         if let Some(html) = self.html.get() {
             return Ok(html);
         }
-        let part = Part { comparison: &self.comparison, named_in_title: self.comparison.pair().is_some() }.render()?;
+        let part = ComparisonHtml { comparison: &self.comparison }.render()?;
         Ok(self.html.get_or_init(|| part))
     }
 }

@@ -24,12 +24,12 @@ pub struct Scatter<'a> {
 
 impl<'a> Scatter<'a> {
     /// Returns the scatters of all cells of a setting.
-    pub fn of(subjects: &'a [Subject], row: &'a Row) -> Vec<Self> {
+    pub fn of_cells(subjects: &'a [Subject], row: &'a Row) -> Vec<Self> {
         let line = |(cell, metric): (&'a Cell, Metric)| {
             let spread = cell.stat(metric).spread.as_ref()?;
             Some(Self { subject: &subjects[cell.subject], metric, spread, noise: cell.noise.get(&metric).copied() })
         };
-        row.rivals().flat_map(|cell| METRICS.map(|metric| (cell, metric))).filter_map(line).collect()
+        row.compared_cells().flat_map(|cell| METRICS.map(|metric| (cell, metric))).filter_map(line).collect()
     }
 
     /// Scatter within earlier experiments.

@@ -15,9 +15,9 @@ use utoipa::ToSchema;
 
 use crate::{
     app::ids::ExperimentId,
-    compare::setting::{Setting, setting_key, settings},
+    compare::setting::{Setting, label, setting_key, setting_of, settings},
     runs::{
-        code::{code_of, words},
+        code::{code_of, describe_code},
         load,
         model::{Run, RunSize},
     },
@@ -39,10 +39,12 @@ pub enum By {
     Agent,
     /// Labels of the run.
     Label,
+    /// Each of two runs that are not comparable otherwise; nothing is decided.
+    Run,
 }
 
 impl By {
-    /// All values, in display order.
+    /// The values to choose from, in display order.
     pub const ALL: [Self; 5] = [Self::Target, Self::Size, Self::Load, Self::Agent, Self::Label];
 
     /// Name in URLs and commands.
@@ -53,6 +55,7 @@ impl By {
             Self::Load => "load",
             Self::Agent => "agent",
             Self::Label => "label",
+            Self::Run => "run",
         }
     }
 
@@ -64,7 +67,17 @@ impl By {
             Self::Load => "load",
             Self::Agent => "agent",
             Self::Label => "label",
+            Self::Run => "run",
         }
+    }
+
+    /// What to compare runs by: two that do not meet in a setting are compared with each other.
+    #[must_use]
+    pub fn of_runs(self, runs: &[Run]) -> Self {
+        let [one, other] = runs else { return if self == Self::Run { Self::default() } else { self } };
+        let meet = setting_key(one, self) == setting_key(other, self);
+        let differ = (key(one, self), code_of(one)) != (key(other, self), code_of(other));
+        if self == Self::Target && !(meet && differ) { Self::Run } else { self }
     }
 }
 
@@ -81,8 +94,8 @@ pub struct Subject {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub kind: Option<TargetKind>,
-    /// What identifies its code, followed by the experiment if that is only partly known; null if unknown, or if targets
-    /// are not compared.
+    /// What identifies its code, followed by the experiment if that is only partly known; null if unknown, or if
+    /// targets are not compared.
     #[serde(default)]
     pub code: Option<String>,
     /// Colour and shape. Versions of one target share the colour and differ in shape.
@@ -101,7 +114,7 @@ impl Subject {
                     (&self.target, &self.version, self.kind) == (&run.spec.target, &run.version, run.target_kind);
                 is_version && self.code == code_of(run)
             }
-            By::Size | By::Load | By::Agent | By::Label => self.key == key(run, by),
+            By::Size | By::Load | By::Agent | By::Label | By::Run => self.key == key(run, by),
         }
     }
 }
@@ -139,19 +152,19 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
         run.version = run.version.take().or_else(|| versions.get(&place).cloned().flatten());
         run.target_kind = run.target_kind.or_else(|| kinds.get(&place).copied().flatten());
     }
-    let identified = |run: &Run| Some((place(run), run.target_identity.clone()?));
+    let identified = |run: &Run| Some((experiment_target(run), run.target_identity.clone()?));
     let identities: BTreeMap<_, _> = runs.iter().rev().filter_map(identified).collect();
     for run in runs.iter_mut().filter(|run| !run.counts() && run.target_identity.is_none()) {
         // It measured nothing, so it does not matter which code it would have been.
-        run.target_identity = identities.get(&place(run)).cloned();
+        run.target_identity = identities.get(&experiment_target(run)).cloned();
     }
     runs
 }
 
 /// A target in one version in an experiment.
-type Place = (Option<ExperimentId>, String, Option<String>);
+type ExperimentTarget = (Option<ExperimentId>, String, Option<String>);
 
-fn place(run: &Run) -> Place {
+fn experiment_target(run: &Run) -> ExperimentTarget {
     (run.experiment.clone(), run.spec.target.clone(), run.version.clone())
 }
 
@@ -175,7 +188,11 @@ fn only_values<T: PartialEq>(runs: &[Run], value: impl Fn(&Run) -> Option<T>) ->
 
 /// Groups runs by subject and setting. The result does not depend on their order.
 pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
-    let subjects = if by == By::Target { targets(&runs, marks) } else { others(&runs, by) };
+    let subjects = match by {
+        By::Target => targets(&runs, marks),
+        By::Run => single_runs(&runs, marks),
+        _ => others(&runs, by),
+    };
     let (keys, settings) = settings(&runs, by);
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
@@ -203,6 +220,7 @@ pub(crate) fn key(run: &Run, by: By) -> String {
         By::Agent => run.agent.clone().unwrap_or_else(|| "unknown agent".to_owned()),
         By::Label if run.labels.is_empty() => "no label".to_owned(),
         By::Label => run.labels.join(", "),
+        By::Run => run.id.to_string(),
     }
 }
 
@@ -211,7 +229,7 @@ fn key_of(target: &str, version: Option<&str>) -> String {
 }
 
 pub(crate) fn load_of(run: &Run) -> Option<String> {
-    load::of(&run.spec, load::with_unusual_max_vus).map(|load| load.replace('\u{a0}', " "))
+    load::describe_with(&run.spec, load::with_unusual_max_vus).map(|load| load.replace('\u{a0}', " "))
 }
 
 /// Returns sizes, loads, agents or labels as subjects, smallest first, with colours by position.
@@ -221,7 +239,7 @@ pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
     all.sort_by(|a, b| match by {
         By::Size => cores(a).total_cmp(&cores(b)),
         By::Load => (peak(a), load_of(a)).cmp(&(peak(b), load_of(b))),
-        By::Target | By::Agent | By::Label => key(a, by).cmp(&key(b, by)),
+        By::Target | By::Agent | By::Label | By::Run => key(a, by).cmp(&key(b, by)),
     });
     let mut keys: Vec<String> = Vec::new();
     for key in all.into_iter().map(|run| key(run, by)) {
@@ -239,6 +257,28 @@ pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
         key,
     };
     keys.into_iter().enumerate().map(subject).collect()
+}
+
+/// Returns runs as subjects, each named after what distinguishes it from the others.
+fn single_runs(runs: &[Run], marks: &Marks) -> Vec<Subject> {
+    let all: Vec<Setting> = runs.iter().map(|run| setting_of(run, By::Run)).collect();
+    let mut taken: Vec<Mark> = Vec::new();
+    let subject = |(run, setting): (&Run, &Setting)| {
+        let mark = marks.of(&run.spec.target).beside(&taken);
+        taken.push(mark);
+        let label = Some(label(setting, &all)).filter(|label| !label.is_empty());
+        let same = || format!("{} repetition {}", run.spec.target, run.repetition);
+        Subject {
+            key: key(run, By::Run),
+            target: run.spec.target.clone(),
+            version: run.version.clone(),
+            kind: None,
+            code: None,
+            mark,
+            label: label.unwrap_or_else(same),
+        }
+    };
+    runs.iter().zip(&all).map(subject).collect()
 }
 
 pub(crate) fn peak(run: &Run) -> u32 {
@@ -277,7 +317,7 @@ fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
             }
         }
         if all.iter().filter(|(other, _)| other == named).count() > 1 {
-            let words = words(code.as_deref());
+            let words = describe_code(code.as_deref());
             (label, key) = (format!("{label} ({words})"), format!("{key} ({words})"));
         }
         Subject { key, target: target.clone(), version: version.clone(), kind: *kind, code: code.clone(), mark, label }

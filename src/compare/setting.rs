@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::{
     compare::selection::{By, key, load_of, peak},
     runs::{
-        code::{code_of, words},
+        code::{code_of, describe_code},
         model::{Run, RunSize, RunSpec},
     },
     web::format,
@@ -49,7 +49,11 @@ pub struct Setting {
 /// Returns the settings of runs with their keys, in order.
 pub(crate) fn settings(runs: &[Run], by: By) -> (Vec<String>, Vec<Setting>) {
     let mut all: Vec<(String, Setting)> = Vec::new();
-    for run in runs {
+    if by == By::Run {
+        let both = runs.iter().map(|run| setting_of(run, by)).reduce(Setting::in_common);
+        all.extend(both.map(|both| (String::new(), both)));
+    }
+    for run in runs.iter().filter(|_| by != By::Run) {
         let key = setting_key(run, by);
         if !all.iter().any(|(known, _)| *known == key) {
             all.push((key, setting_of(run, by)));
@@ -64,7 +68,29 @@ pub(crate) fn settings(runs: &[Run], by: By) -> (Vec<String>, Vec<Setting>) {
     (keys, all)
 }
 
-fn setting_of(run: &Run, by: By) -> Setting {
+impl Setting {
+    /// What two settings share.
+    fn in_common(self, other: Self) -> Self {
+        fn same<T: PartialEq + Default>(one: T, other: &T) -> T {
+            if one == *other { one } else { T::default() }
+        }
+        Self {
+            label: String::new(),
+            scenario: same(self.scenario, &other.scenario),
+            scenario_sha256: same(self.scenario_sha256, &other.scenario_sha256),
+            parameters: same(self.parameters, &other.parameters),
+            load: same(self.load, &other.load),
+            vus: same(self.vus, &other.vus),
+            peak: same(self.peak, &other.peak),
+            size: same(self.size, &other.size),
+            target: same(self.target, &other.target),
+            code: same(self.code, &other.code),
+            by: self.by,
+        }
+    }
+}
+
+pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
     let has_load = by != By::Load;
     Setting {
         label: String::new(),
@@ -81,9 +107,12 @@ fn setting_of(run: &Run, by: By) -> Setting {
     }
 }
 
-/// Returns what identifies the setting of a run: its plan key without what is compared. Where load comes from makes runs
-/// not comparable, but no other setting.
+/// Returns what identifies the setting of a run: its plan key without what is compared. Where load comes from makes
+/// runs not comparable, but no other setting.
 pub(crate) fn setting_key(run: &Run, by: By) -> String {
+    if by == By::Run {
+        return String::new();
+    }
     let size = run.spec.size.clone().filter(|_| by != By::Size);
     let spec = if by == By::Load { run.spec.clone().without_load() } else { run.spec.clone() };
     let spec = RunSpec { target: String::new(), size, cluster_generators: 0, ..spec };
@@ -119,7 +148,8 @@ fn order(one: &Setting, other: &Setting) -> Ordering {
 /// Returns scenario, revision, parameters, load, size, target and code as text; empty for what is compared.
 pub(crate) fn parts(setting: &Setting) -> [String; 7] {
     let but = |by: By, part: String| if setting.by == by { String::new() } else { part };
-    let unknown = |what: &str| format!("unknown {what}");
+    // What single runs do not share is part of their names.
+    let unknown = |what: &str| if setting.by == By::Run { String::new() } else { format!("unknown {what}") };
     let parameters: Vec<String> = setting.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let short = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
     let vus = |vus: u32| {
@@ -133,7 +163,7 @@ pub(crate) fn parts(setting: &Setting) -> [String; 7] {
         but(By::Load, setting.load.clone().or_else(|| setting.vus.map(vus)).unwrap_or_else(|| unknown("load"))),
         but(By::Size, setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone())),
         setting.target.clone().unwrap_or_default(),
-        setting.code.as_deref().map(|code| words(Some(code))).unwrap_or_default(),
+        setting.code.as_deref().map(|code| describe_code(Some(code))).unwrap_or_default(),
     ]
 }
 

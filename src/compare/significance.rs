@@ -16,7 +16,7 @@ use super::{
     statistics::{self, Decision, Leader, power},
 };
 use crate::{
-    compare::{chosen::Options, known::Known},
+    compare::{chosen::Options, comparison_context::ComparisonContext},
     metrics,
 };
 
@@ -86,7 +86,7 @@ impl Answers {
 /// Tests all questions and writes effects, decisions and leaders into the cells.
 ///
 /// With a chosen baseline only comparisons with it are asked.
-pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Known) -> Questions {
+pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &ComparisonContext) -> Questions {
     let mut all: Vec<(Pair, Option<Basis>)> = Vec::new();
     for (place, row) in rows.iter().enumerate() {
         all.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
@@ -155,7 +155,7 @@ fn pairs(row: usize, Row { cells, .. }: &Row, chosen: Base) -> impl Iterator<Ite
     })
 }
 
-fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
+fn basis_of(row: &Row, pair: &Pair, known: &ComparisonContext) -> Option<Basis> {
     let runs = |place: usize| row.cells[place].counting().collect::<Vec<_>>();
     basis(&runs(pair.base), &runs(pair.other), pair.metric, &known.history)
 }
@@ -164,7 +164,7 @@ fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
 fn lead(row: &mut Row, base: Base, answers: &Answers, options: &Options) {
     let rivals = row.comparable_rivals(base.subject, options.allow_confounders);
     let has_base = rivals.iter().any(|place| row.cells[*place].subject == base.subject);
-    let is_any_left_out = rivals.len() < row.rivals().count();
+    let is_any_left_out = rivals.len() < row.compared_cells().count();
     for metric in metrics::judged() {
         let counts = rivals.iter().map(|place| row.cells[*place].judged_values(metric).len());
         let fewest = counts.min().unwrap_or(0);
@@ -199,7 +199,7 @@ fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options, enou
             stat.effect = answer.effect;
             stat.points = answer.points;
             if metric.is_judged() {
-                judge(stat, answer, options.min_effect.of(metric), enough);
+                judge(stat, answer, options.min_effect.for_metric(metric), enough);
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::{
     web::{
         card::Tone,
         format::{self, Figure},
+        interval_plot::IntervalPlot,
     },
 };
 
@@ -22,8 +23,8 @@ pub struct Stat {
     pub metric: Metric,
     /// The figure to show. Differs from the baseline's exactly as the difference says; null if no run has the metric.
     ///
-    /// The baseline's is the median of the compared repetitions of all cells, each without its ratio to the baseline (for
-    /// shares the mean of its own); the others' is that times their ratio.
+    /// The baseline's is the median of the compared repetitions of all cells, each without its ratio to the baseline
+    /// (for shares the mean of its own); the others' is that times their ratio.
     #[serde(default)]
     pub value: Option<f64>,
     /// Spread of the repetitions that count; null if none has the metric.
@@ -48,7 +49,7 @@ pub struct Stat {
     pub needed: Option<usize>,
     /// Variation between experiments, if not measured in turn with the baseline.
     #[serde(default)]
-    pub apart: Option<ApartStat>,
+    pub apart: Option<CrossExperimentStat>,
     /// Decision compared with the baseline; null for metrics that are not judged.
     pub decision: Option<Decision>,
     /// Whether it is better than all other cells of its row.
@@ -60,7 +61,7 @@ pub struct Stat {
 
 /// Comparison of two cells of different experiments with their past.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ApartStat {
+pub struct CrossExperimentStat {
     /// Why no decision is possible; null if the past suffices.
     pub because: Option<TooLittlePast>,
     /// Number of past experiments that show the variation, including the baseline's own.
@@ -124,6 +125,12 @@ impl Stat {
             Some(finding) if finding.short == self.change().text() => finding.detail,
             Some(finding) => format!("{}: {}", finding.short, finding.detail),
         }
+    }
+
+    /// The difference with its interval, as a picture.
+    pub fn plot(&self) -> Option<IntervalPlot> {
+        let effect = self.effect?;
+        Some(IntervalPlot { change: effect.change(), interval: effect.interval(), tone: self.tone(), wanted: None })
     }
 
     /// The tone of the difference; neutral unless it is significant.

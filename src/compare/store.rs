@@ -11,7 +11,7 @@ use crate::{
         ids::ExperimentId,
         rows::{Fault, Rows},
     },
-    compare::{builder::Measured, cache::Version},
+    compare::{builder::CandidateRun, cache::Version},
     runs::{load, model::RunSpec, store::spec},
 };
 
@@ -44,7 +44,7 @@ pub async fn any_knee_search(pool: &SqlitePool, experiments: &BTreeSet<&Experime
 }
 
 /// Returns the last runs that count, newest first.
-pub async fn recent(rows: &Rows) -> sqlx::Result<Vec<Measured>> {
+pub async fn recent(rows: &Rows) -> sqlx::Result<Vec<CandidateRun>> {
     rows.read(|connection| {
         let mut statement = connection.prepare_cached(RECENT)?;
         let mut rows = statement.query([MAX_RECENT])?;
@@ -57,12 +57,12 @@ pub async fn recent(rows: &Rows) -> sqlx::Result<Vec<Measured>> {
     .await
 }
 
-fn measured(row: &Row) -> Result<Measured, Fault> {
+fn measured(row: &Row) -> Result<CandidateRun, Fault> {
     let unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let (parameters, load, vus): (String, Option<String>, Option<i64>) = (row.get(7)?, row.get(8)?, row.get(9)?);
     let load = load.as_deref().map(load::read).transpose()?;
     let spec = RunSpec { load, ..spec::rest(&row.get::<_, String>(10)?)? };
-    let load = match load::of(&spec, load::with_unusual_max_vus) {
+    let load = match load::describe_with(&spec, load::with_unusual_max_vus) {
         Some(text) => Some(text.replace('\u{a0}', " ")),
         None => vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" })),
     };
@@ -70,7 +70,7 @@ fn measured(row: &Row) -> Result<Measured, Fault> {
         "{}" => unknown(row.get(6)?),
         parameters => format!("{} {parameters}", unknown(row.get(6)?)),
     };
-    Ok(Measured {
+    Ok(CandidateRun {
         id: row.get::<_, String>(0)?.into(),
         experiment: row.get::<_, Option<String>>(1)?.map(Into::into),
         finished_at_ms: row.get(2)?,

@@ -91,8 +91,8 @@ fn unit(rows: &[Row]) -> Option<&'static str> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit. Runs of a knee search
-    /// have no other knee than the one that was searched.
+    /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit. Runs of a knee
+    /// search have no other knee than the one that was searched.
     pub fn new(subjects: &'a [Subject], rows: &'a [Row], is_knee_search: bool) -> Option<Self> {
         let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
         if rows.len() < MIN_LOADS || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {
@@ -103,7 +103,7 @@ impl<'a> Sweep<'a> {
         rows.sort_by_key(|row| row.setting.peak);
         let curve = |(place, subject)| {
             let of = |row: &&'a Row| {
-                let cell = row.rivals().find(|cell| cell.subject == place)?;
+                let cell = row.compared_cells().find(|cell| cell.subject == place)?;
                 cell.stat(Metric::Rps).spread.as_ref()?;
                 Some((row.setting.peak, cell))
             };
@@ -305,7 +305,7 @@ mod tests {
     use crate::{
         compare::{
             chosen::Options,
-            known::Known,
+            comparison_context::ComparisonContext,
             testing::{faster, judged, run},
             view::Comparison,
         },
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn the_runs_of_a_knee_search_have_no_second_knee() {
         let runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0)].map(|(n, rps)| at(n, rps));
-        let known = Known { is_knee_search: true, ..Known::default() };
+        let known = ComparisonContext { is_knee_search: true, ..ComparisonContext::default() };
         let comparison = Comparison::by(runs.to_vec(), &Marks::default(), &Options::default(), &known);
         assert!(comparison.notes.iter().all(|note| !note.text.contains("knee")), "{:?}", comparison.notes);
         let chart = comparison.charts.iter().find(|chart| chart.id == "sweep-throughput").expect("a chart");

@@ -34,14 +34,14 @@ pub struct CellTimeseries {
     /// Number of repetitions.
     pub repetitions: usize,
     /// In chronological order.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<Point>,
     /// Latencies of all successful requests of all repetitions.
     pub latencies: Histogram,
 }
 
 /// One second of the measured phase, or a longer step of long runs, aggregated over the repetitions.
 #[derive(Debug, Default)]
-pub struct Moment {
+pub struct Point {
     /// End in seconds since the start of the measured phase.
     pub at_s: f64,
     /// Latencies of the successful requests.
@@ -54,7 +54,7 @@ pub struct Moment {
     samples: u32,
 }
 
-impl Moment {
+impl Point {
     /// Requests per second of one repetition.
     pub fn rps(&self) -> Option<f64> {
         (self.elapsed_s > 0.0).then(|| self.requests as f64 / self.elapsed_s)
@@ -78,7 +78,7 @@ impl RowTimeseries {
             let runs = cell.counting().filter(|run| included.contains(&run.id));
             runs.filter_map(|run| recorded.get(&run.id)?.measured.as_ref()).collect()
         };
-        let all: Vec<(&Cell, Vec<&Window>)> = row.rivals().map(|cell| (cell, measured(cell))).collect();
+        let all: Vec<(&Cell, Vec<&Window>)> = row.compared_cells().map(|cell| (cell, measured(cell))).collect();
         let longest = all.iter().flat_map(|(_, windows)| windows).filter_map(|window| window.seconds.last());
         let step_s = longest.map(|second| second.until_ms / 1_000).max()?.div_ceil(MAX_MOMENTS).max(1);
         let counting: usize = all.iter().map(|(cell, _)| cell.counts.counting()).sum();
@@ -93,7 +93,7 @@ impl RowTimeseries {
 
 impl CellTimeseries {
     fn new(subject: usize, windows: &[&Window], step_s: u32) -> Self {
-        let mut moments: BTreeMap<u32, Moment> = BTreeMap::new();
+        let mut moments: BTreeMap<u32, Point> = BTreeMap::new();
         let mut all = Histogram::default();
         for window in windows {
             add_seconds(&mut moments, window, step_s);
@@ -111,7 +111,7 @@ impl CellTimeseries {
 }
 
 /// Adds requests and latencies. The rate of the incomplete last second is that of its length.
-fn add_seconds(moments: &mut BTreeMap<u32, Moment>, window: &Window, step_s: u32) {
+fn add_seconds(moments: &mut BTreeMap<u32, Point>, window: &Window, step_s: u32) {
     let mut before_ms = 0;
     for second in &window.seconds {
         let moment = moments.entry(second.until_ms.saturating_sub(1) / 1_000 / step_s).or_default();
@@ -122,7 +122,7 @@ fn add_seconds(moments: &mut BTreeMap<u32, Moment>, window: &Window, step_s: u32
     }
 }
 
-fn add_usage(moments: &mut BTreeMap<u32, Moment>, window: &Window, step_s: u32) {
+fn add_usage(moments: &mut BTreeMap<u32, Point>, window: &Window, step_s: u32) {
     // The last sample was taken after k6 had ended, so it is partly idle.
     let usage = window.usage.split_last().map_or(&[][..], |(_, but_last)| but_last);
     for pair in usage.windows(2) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::selection::Subject;
 use crate::{
-    compare::timeseries::{CellTimeseries, Moment, RowTimeseries},
+    compare::timeseries::{CellTimeseries, Point, RowTimeseries},
     metrics::Metric,
     results::{
         pages::run::charts::latencies::{self, by_band},
@@ -30,7 +30,8 @@ const TIME: &str = "time";
 
 /// Returns all charts; `base` is the index of the baseline.
 pub fn charts(subjects: &[Subject], base: usize, series: &RowTimeseries) -> Vec<Chart> {
-    let sides: Vec<Side> = series.cells.iter().map(|cell| Side { subject: &subjects[cell.subject], cell }).collect();
+    let sides: Vec<SubjectCell> =
+        series.cells.iter().map(|cell| SubjectCell { subject: &subjects[cell.subject], cell }).collect();
     let mut charts = vec![percentiles(&sides)];
     charts.extend(difference(&sides, base));
     charts.push(over_time(&sides, &RATE));
@@ -44,12 +45,12 @@ pub fn charts(subjects: &[Subject], base: usize, series: &RowTimeseries) -> Vec<
 }
 
 /// A cell with its subject.
-struct Side<'a> {
+struct SubjectCell<'a> {
     subject: &'a Subject,
     cell: &'a CellTimeseries,
 }
 
-impl Side<'_> {
+impl SubjectCell<'_> {
     fn line(&self) -> Value {
         json!({"color": self.subject.mark.role(), "width": 2, "dash": self.subject.mark.dash()})
     }
@@ -66,7 +67,7 @@ struct Figure {
     title: &'static str,
     unit: &'static str,
     metric: Option<Metric>,
-    of: fn(&Moment) -> Option<f64>,
+    of: fn(&Point) -> Option<f64>,
 }
 
 const RATE: Figure = Figure {
@@ -74,7 +75,7 @@ const RATE: Figure = Figure {
     title: "Throughput over time",
     unit: "requests/s, mean of the repetitions",
     metric: Some(Metric::Rps),
-    of: Moment::rps,
+    of: Point::rps,
 };
 
 const CPU: Figure = Figure {
@@ -82,7 +83,7 @@ const CPU: Figure = Figure {
     title: "CPU of the target",
     unit: "cores, mean of the repetitions",
     metric: None,
-    of: Moment::cores,
+    of: Point::cores,
 };
 
 const MEMORY: Figure = Figure {
@@ -108,7 +109,7 @@ fn chart(id: &'static str, title: &str, unit: &str, label: String, figure: Value
     }
 }
 
-fn percentiles(sides: &[Side]) -> Chart {
+fn percentiles(sides: &[SubjectCell]) -> Chart {
     let (mut data, mut legend) = (Vec::new(), Vec::new());
     for side in sides {
         legend.push(side.key(data.len()));
@@ -120,7 +121,7 @@ fn percentiles(sides: &[Side]) -> Chart {
         |histogram: &Histogram, q| format::latency(histogram.quantile(q).map(|found| found.estimate)).text().to_owned();
     let spoken: Vec<String> = sides
         .iter()
-        .map(|Side { subject, cell }| {
+        .map(|SubjectCell { subject, cell }| {
             format!("{} p50 {}, p99 {}", subject.label, quantile(&cell.latencies, 0.5), quantile(&cell.latencies, 0.99))
         })
         .collect();
@@ -130,7 +131,7 @@ fn percentiles(sides: &[Side]) -> Chart {
 }
 
 /// Shows each percentile of the other sides relative to the baseline.
-fn difference(sides: &[Side], base: usize) -> Option<Chart> {
+fn difference(sides: &[SubjectCell], base: usize) -> Option<Chart> {
     let baseline = sides.iter().find(|side| side.cell.subject == base)?;
     let (mut data, mut legend) = (Vec::new(), Vec::new());
     for side in sides.iter().filter(|side| side.cell.subject != base) {
@@ -138,7 +139,8 @@ fn difference(sides: &[Side], base: usize) -> Option<Chart> {
             latencies::nines(side.cell.latencies.total().min(baseline.cell.latencies.total()))
                 .filter_map(|nines| {
                     let q = 1.0 - 10_f64.powf(-nines);
-                    let of = |side: &Side| Some(side.cell.latencies.quantile(q)?.estimate).filter(|ms| *ms > 0.0);
+                    let of =
+                        |side: &SubjectCell| Some(side.cell.latencies.quantile(q)?.estimate).filter(|ms| *ms > 0.0);
                     let percent = (of(side)? / of(baseline)? - 1.0) * 100.0;
                     let share = format::number(Some(q * 100.0)).text().to_owned();
                     Some(((nines * 1e3).round() / 1e3, (percent * 10.0).round() / 10.0, share))
@@ -184,7 +186,7 @@ fn time_layout(y: Value) -> Value {
     layout
 }
 
-fn curve(side: &Side, name: &str, line: &Value, of: impl Fn(&Moment) -> Option<f64>) -> Value {
+fn curve(side: &SubjectCell, name: &str, line: &Value, of: impl Fn(&Point) -> Option<f64>) -> Value {
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     json!({
         "type": "scatter", "mode": "lines", "name": name, "line": line, "hovertemplate": "%{y:,.4~g}",
@@ -193,7 +195,7 @@ fn curve(side: &Side, name: &str, line: &Value, of: impl Fn(&Moment) -> Option<f
     })
 }
 
-fn over_time(sides: &[Side], figure: &Figure) -> Chart {
+fn over_time(sides: &[SubjectCell], figure: &Figure) -> Chart {
     let data: Vec<Value> =
         sides.iter().map(|side| curve(side, &text(&side.subject.label), &side.line(), figure.of)).collect();
     let legend = sides.iter().enumerate().map(|(trace, side)| side.key(trace)).collect();
@@ -209,7 +211,7 @@ fn over_time(sides: &[Side], figure: &Figure) -> Chart {
 }
 
 /// Describes the range of a figure.
-fn range(side: &Side, of: fn(&Moment) -> Option<f64>) -> String {
+fn range(side: &SubjectCell, of: fn(&Point) -> Option<f64>) -> String {
     let known = side.cell.moments.iter().filter_map(of);
     let (least, most) =
         known.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)));
@@ -218,7 +220,7 @@ fn range(side: &Side, of: fn(&Moment) -> Option<f64>) -> String {
 }
 
 /// Shows the median as a thick line and p99 as a thin one.
-fn latency(sides: &[Side]) -> Chart {
+fn latency(sides: &[SubjectCell]) -> Chart {
     let (mut data, mut legend) = (Vec::new(), Vec::new());
     for side in sides {
         for (name, q, width) in [("p50", 0.5, 2.0), ("p99", 0.99, 1.0)] {
@@ -249,7 +251,7 @@ fn latency(sides: &[Side]) -> Chart {
 }
 
 /// Returns one heatmap per side, all with the same axes and colour scale.
-fn heatmaps(sides: &[Side]) -> Vec<Chart> {
+fn heatmaps(sides: &[SubjectCell]) -> Vec<Chart> {
     const IDS: [&str; MAX_HEATMAPS] = ["story-heat-1", "story-heat-2", "story-heat-3", "story-heat-4"];
     if sides.len() > MAX_HEATMAPS {
         return Vec::new();

@@ -5,6 +5,7 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 
 use super::{
+    answer::{Answer, Headline},
     cell::{Cell, Row, rows},
     charts, differences, equal_work, headline,
     matrix::Matrix,
@@ -13,20 +14,21 @@ use super::{
     scatter::Scatter,
     selection::{By, Selection, Subject, select, with_versions},
     sweep::Sweep,
+    trust::Trust,
 };
 use crate::{
     app::ids::{RunId, joined},
     compare::{
         chosen::Options,
         comparability,
+        comparison_context::ComparisonContext,
         excluded::{ExcludedRun, excluded_runs},
-        known::Known,
         note::{Level, Note},
         setting::Setting,
         significance::{self, Base, Questions},
     },
     runs::model::Run,
-    web::{card::Card, chart::Chart, format::plural, series_style::Marks},
+    web::{chart::Chart, format::plural, series_style::Marks},
 };
 
 /// Maximum number of runs listed on a page; the JSON has all.
@@ -51,8 +53,8 @@ pub struct Comparison {
     pub by: By,
     /// The number of questions, and the repetitions needed to answer them.
     pub asked: Questions,
-    /// The result.
-    pub cards: Vec<Card>,
+    /// The result in sentences.
+    pub answer: Answer,
     /// URL that compares rows despite their confounders; null if there are none.
     pub with_confounders: Option<String>,
     /// URL of a form that measures targets again in one experiment, if they were not measured in turn.
@@ -64,7 +66,10 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Runs that ended but do not count, and why.
     pub excluded: Vec<ExcludedRun>,
-    /// Charts, only for pages.
+    /// Chart of the differences, only for pages.
+    #[serde(skip)]
+    pub differences: Option<Chart>,
+    /// Further charts, only for pages.
     #[serde(skip)]
     pub charts: Vec<Chart>,
     /// Time-series charts of one setting, only for pages.
@@ -84,12 +89,12 @@ pub struct Comparison {
     pub keep: Vec<(String, String)>,
     /// Where the comparison is shown.
     #[serde(skip)]
-    pub place: Place,
+    pub place: Surface,
 }
 
 /// Where a comparison is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum Surface {
     /// On a page of the site, which can link to runs.
     #[default]
     Inside,
@@ -118,14 +123,15 @@ impl Comparison {
     /// Compares runs. `baseline` is a key or a target; the default is the first subject with figures.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
         let options = Options { baseline: baseline.map(str::to_owned), ..Options::default() };
-        Self::by(runs, marks, &options, &Known::default())
+        Self::by(runs, marks, &options, &ComparisonContext::default())
     }
 
     /// Compares runs with options and with the context of the runs.
-    pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &Known) -> Self {
+    pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &ComparisonContext) -> Self {
         let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
-        let runs = without_profiled(runs);
-        let Selection { subjects, settings, groups } = select(with_versions(runs), marks, options.by);
+        let runs = with_versions(without_profiled(runs));
+        let by = options.by.of_runs(&runs);
+        let Selection { subjects, settings, groups } = select(runs, marks, by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let has_figures = groups.iter().filter(|group| group.runs.iter().any(Run::counts));
         let first = has_figures.map(|group| group.subject).min().unwrap_or(0);
@@ -133,8 +139,10 @@ impl Comparison {
         let base = chosen.unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            row.confounders = comparability::confounders(row, options.by, &known.environments);
-            row.work = equal_work::different_work(row, &subjects, known);
+            if by != By::Run {
+                row.confounders = comparability::confounders(row, by, &known.environments);
+                row.work = equal_work::different_work(row, &subjects, known);
+            }
             for cell in &mut row.cells {
                 cell.noise = past::noise_of(cell.counting(), &known.history);
             }
@@ -142,27 +150,30 @@ impl Comparison {
         let compared = Base { subject: base, is_chosen: chosen.is_some() };
         let questions = significance::answer(&mut rows, compared, options, known);
         let has_confounders = !options.allow_confounders
-            && rows.iter().any(|row| row.rivals().count() > 1 && !row.confounders.is_empty());
+            && rows.iter().any(|row| row.compared_cells().count() > 1 && !row.confounders.is_empty());
         let excluded = excluded_runs(&subjects, &rows);
         let sweep = Sweep::new(&subjects, &rows, known.is_knee_search);
-        let notes = equal_work::notes(&subjects, &rows)
+        let notes: Vec<Note> = equal_work::notes(&subjects, &rows)
             .into_iter()
             .chain(equal_work::headers(&subjects, &rows, &known.environments))
             .chain(notes::notes(&subjects, &rows, questions, &excluded))
             .chain(sweep.as_ref().and_then(notes::knees))
             .collect();
-        let charts = drawn(&subjects, base, &rows, sweep.as_ref());
+        let charts = sweep.as_ref().map_or_else(|| charts::charts(&subjects, &rows), Sweep::charts);
+        let trust = Trust::new(&rows, &notes);
+        let answer = Answer::new((&subjects, base), &rows, &excluded, options, trust);
         Self {
-            title: headline::title(&subjects, base, options.by),
+            title: headline::title(&subjects, base, by),
             shared: headline::in_common(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
-            cards: headline::cards(&subjects, base, &rows, &excluded),
+            answer,
             notes,
             measure_again: measure_again(&subjects, base, &rows),
             excluded,
-            by: options.by,
+            by,
             asked: questions,
             with_confounders: has_confounders.then(|| options.with_confounders(&ids)),
+            differences: differences::chart(&subjects, base, &rows),
             charts,
             subjects,
             rows,
@@ -171,26 +182,26 @@ impl Comparison {
             min_effect: options.min_effect.text(),
             primary: options.primary,
             keep: Vec::new(),
-            place: Place::default(),
+            place: Surface::default(),
         }
     }
 
     /// Scatter of the repetitions by setting; empty above the maximum number of cells.
     pub fn scatters(&self) -> Vec<(&Setting, Vec<Scatter<'_>>)> {
-        let cells: usize = self.rows.iter().map(|row| row.rivals().count()).sum();
-        let all = |row| Scatter::of(&self.subjects, row);
+        let cells: usize = self.rows.iter().map(|row| row.compared_cells().count()).sum();
+        let all = |row| Scatter::of_cells(&self.subjects, row);
         if cells > MAX_SCATTERED { Vec::new() } else { self.rows.iter().map(|row| (&row.setting, all(row))).collect() }
     }
 
     /// Returns the comparison for readers without access to the site.
     #[must_use]
     pub fn outside(self) -> Self {
-        Self { place: Place::Outside, keep: Vec::new(), ..self }
+        Self { place: Surface::Outside, keep: Vec::new(), ..self }
     }
 
     /// Whether it is shown on the site.
     pub fn is_inside(&self) -> bool {
-        self.place == Place::Inside
+        self.place == Surface::Inside
     }
 
     /// URL for accepting differences in work; none if there are none or it is shown outside the site.
@@ -216,6 +227,42 @@ impl Comparison {
             [one, other] => Some((one, other)),
             _ => None,
         }
+    }
+
+    /// The result, if there is only one.
+    pub fn only(&self) -> Option<&Headline> {
+        let [only] = self.answer.headlines.as_slice() else { return None };
+        Some(only)
+    }
+
+    /// Query of the page with these runs and options, and another baseline.
+    pub fn swapped(&self) -> Option<String> {
+        let (challenger, _) = self.pair().filter(|_| self.is_inside())?;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.parameters());
+        query.append_pair("baseline", &challenger.key);
+        Some(query.finish())
+    }
+
+    /// Query parameters of the page: the runs and the options that are not the default, without the baseline.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let by = (self.by != By::default()).then(|| ("by", self.by.key().to_owned()));
+        let min_effect = (!self.min_effect.is_empty()).then(|| ("min_effect", self.min_effect.clone()));
+        let primary = self.primary.map(|metric| ("primary", metric.key().to_owned()));
+        let matrix = self.matrix.map(|metric| ("matrix", metric.key().to_owned()));
+        let options = [by, min_effect, primary, matrix].into_iter().flatten();
+        self.keep.iter().cloned().chain(options.map(|(name, value)| (name.to_owned(), value))).collect()
+    }
+
+    /// Ids of the runs of the baseline and of the challenger, separated by commas, if there are two subjects.
+    pub fn sides(&self) -> Option<[String; 2]> {
+        let (challenger, baseline) = self.pair()?;
+        let runs = |subject: &Subject| {
+            let cells = self.rows.iter().flat_map(|row| &row.cells);
+            let own = cells.filter(|cell| self.subjects[cell.subject].key == subject.key);
+            joined(&own.flat_map(|cell| &cell.runs).map(|run| run.id.clone()).collect::<Vec<_>>())
+        };
+        Some([runs(baseline), runs(challenger)])
     }
 
     /// The metrics that tables show: what only some agents record, only if a run has it.
@@ -264,7 +311,7 @@ impl Comparison {
     }
 
     /// The excluded runs that are listed.
-    pub fn left_out_listed(&self) -> &[ExcludedRun] {
+    pub fn listed_excluded(&self) -> &[ExcludedRun] {
         &self.excluded[..self.excluded.len().min(MAX_LISTED)]
     }
 
@@ -289,15 +336,6 @@ fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Stri
         .append_pair("target", &base.target)
         .finish();
     Some(format!("/experiments/new?{query}"))
-}
-
-/// Returns the charts: the differences first, then the figures or the curves of a sweep.
-fn drawn(subjects: &[Subject], base: usize, rows: &[Row], sweep: Option<&Sweep>) -> Vec<Chart> {
-    let differences = differences::chart(subjects, base, rows).into_iter();
-    match sweep {
-        Some(sweep) => differences.chain(sweep.charts()).collect(),
-        None => differences.chain(charts::charts(subjects, rows)).collect(),
-    }
 }
 
 /// Number of runs that count but are not in the time series.

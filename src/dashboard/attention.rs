@@ -4,13 +4,13 @@ use crate::{
     app::alert_cache::ActiveAlert,
     auth::notices::Notice,
     fleet::model::Agent,
-    runs::pages::row::Line,
+    runs::pages::row::ListedRun,
     settings::disk::Disk,
     web::{
         address::segment,
         badge::Badge,
         series_style::Mark,
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -27,7 +27,7 @@ pub struct Item {
     /// Where to look.
     pub href: String,
     /// Since when.
-    pub when: Option<Moment>,
+    pub when: Option<RelativeTime>,
     /// The reason; may be empty.
     pub reason: String,
 }
@@ -36,7 +36,7 @@ pub struct Item {
 pub fn of_account(notices: &[Notice], expiring: &[(String, i64)]) -> Vec<Item> {
     let new = notices.iter().take(MAX_NOTICES).map(|notice| Item {
         state: None,
-        title: notice.sentence(),
+        title: notice.describe(),
         href: "/account#notices".to_owned(),
         when: Some(time_ago::ago(Some(notice.at_ms))),
         reason: format!("{}. Check that it was you.", notice.origin()).trim_start_matches(". ").to_owned(),
@@ -54,16 +54,16 @@ pub fn of_account(notices: &[Notice], expiring: &[(String, i64)]) -> Vec<Item> {
 /// Lists what needs attention, the most urgent first. An agent with an alert is not listed again.
 pub fn list(
     account: Vec<Item>,
-    notices: &[ActiveAlert],
+    active_alerts: &[ActiveAlert],
     low: Option<&Disk>,
     away: &[Agent],
-    broken: &[Line],
+    broken: &[ListedRun],
 ) -> Vec<Item> {
-    let alerts = notices.iter().map(|notice| Item {
+    let alerts = active_alerts.iter().map(|alert| Item {
         state: None,
-        title: notice.sentence.clone(),
-        href: notice.href.clone(),
-        when: Some(notice.began()),
+        title: alert.sentence.clone(),
+        href: alert.href.clone(),
+        when: Some(alert.began()),
         reason: String::new(),
     });
     let disk = low.map(|disk| Item {
@@ -77,8 +77,8 @@ pub fn list(
             disk.size_text().text()
         ),
     });
-    let has_notice = |agent: &&Agent| notices.iter().any(|notice| notice.subject == agent.name);
-    let agents = away.iter().filter(|agent| !has_notice(agent)).map(|agent| Item {
+    let has_alert = |agent: &&Agent| active_alerts.iter().any(|alert| alert.subject == agent.name);
+    let agents = away.iter().filter(|agent| !has_alert(agent)).map(|agent| Item {
         state: None,
         title: format!("{} is disconnected", agent.name),
         href: format!("/agents/{}", segment(&agent.name)),

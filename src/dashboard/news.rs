@@ -10,7 +10,8 @@ const HOUR_MS: i64 = 60 * 60 * 1_000;
 /// Within this time a visit is described in hours, also if it was on the day before.
 const RECENT_MS: i64 = 12 * HOUR_MS;
 
-/// Describes a time as the beginning of a sentence: `Since yesterday`. Days are those of UTC, as everywhere on the site.
+/// Describes a time as the beginning of a sentence: `Since yesterday`. Days are those of UTC, as everywhere on the
+/// site.
 pub fn since(then_ms: i64, now_ms: i64) -> String {
     let date = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(TimeZone::UTC).date();
     let (then, today) = (date(then_ms), date(now_ms));
@@ -29,7 +30,7 @@ pub fn since(then_ms: i64, now_ms: i64) -> String {
 }
 
 /// Describes what happened: `46 runs in 3 experiments finished; 3 are invalid.`
-pub fn sentence(ended: Ended) -> String {
+pub fn describe(ended: Ended) -> String {
     let Ended { finished, experiments, invalid, failed, lost, imported } = ended;
     let runs = match (finished, experiments) {
         (0, _) => "no runs finished".to_owned(),
@@ -64,16 +65,16 @@ mod tests {
     #[test]
     fn the_sentence_counts_runs_experiments_and_problems() {
         let ended = Ended { finished: 46, experiments: 3, invalid: 3, ..Ended::default() };
-        assert_eq!(sentence(ended), "46 runs in 3 experiments finished; 3 are invalid.");
+        assert_eq!(describe(ended), "46 runs in 3 experiments finished; 3 are invalid.");
         let one = Ended { finished: 1, experiments: 1, invalid: 1, failed: 2, lost: 1, imported: 0 };
-        assert_eq!(sentence(one), "1 run in 1 experiment finished; 1 is invalid, 2 failed, 1 was lost.");
-        assert_eq!(sentence(Ended::default()), "no runs finished.");
+        assert_eq!(describe(one), "1 run in 1 experiment finished; 1 is invalid, 2 failed, 1 was lost.");
+        assert_eq!(describe(Ended::default()), "no runs finished.");
     }
 
     #[test]
     fn imports_are_named_apart_and_are_no_problem() {
         let imported = Ended { imported: 12, ..Ended::default() };
-        assert_eq!(sentence(imported), "no runs finished. 12 runs were imported.");
+        assert_eq!(describe(imported), "no runs finished. 12 runs were imported.");
     }
 
     #[test]

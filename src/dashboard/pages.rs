@@ -43,7 +43,7 @@ use crate::{
     settings::disk::Disk,
     trends::pins::TrendCache,
     web::{
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         live_shared,
         shell::{Section, Shell},
         time_ago,
@@ -97,7 +97,7 @@ struct Home {
     /// How many more runs need attention.
     more_broken: usize,
     pinned: Vec<Pinned>,
-    experiments: Vec<list::Line>,
+    experiments: Vec<list::ListedExperiment>,
     /// Whether there are no runs at all.
     is_new: bool,
     /// The first steps, until the visit after the first measured run.
@@ -116,7 +116,7 @@ struct Source {
 }
 
 impl Home {
-    async fn read(source: &Source, known: &[list::Line]) -> Result<Self> {
+    async fn read(source: &Source, known: &[list::ListedExperiment]) -> Result<Self> {
         let Source { state, presence, trends, caller, since_ms } = source;
         let pool = &state.db.read;
         let agents = fleet::api::all(&state.db, presence).await?;
@@ -129,11 +129,11 @@ impl Home {
         let notices = auth::api::account::notices(state, caller).await?;
         let expiring = auth::api::tokens::expiring(state, caller).await?;
         let account = attention::of_account(&notices, &expiring);
-        let low = Disk::of(&state.config.data).await.ok().filter(Disk::is_low);
+        let low = Disk::measure(&state.config.data).await.ok().filter(Disk::is_low);
         let filter = Filter { before: None, label: None, limit: MAX_ROWS };
         let experiments = list::lines(state, filter, known).await?;
         let has_comparison =
-            experiments.iter().any(|line| line.answer.as_ref().is_some_and(|answer| answer.differences.is_some()));
+            experiments.iter().any(|line| line.outcome.as_ref().is_some_and(|outcome| outcome.differences.is_some()));
         let first = dashboard::store::first_measured_at(pool).await?;
         let steps = match first {
             Some(first) if first < *since_ms => None,
@@ -142,10 +142,10 @@ impl Home {
         Ok(Self {
             since_ms: *since_ms,
             since: news::since(*since_ms, now_ms()),
-            news: news::sentence(ended),
+            news: news::describe(ended),
             running: Running::load(state, connected.len()).await?,
             more_broken: (ended.invalid + ended.failed + ended.lost).saturating_sub(broken.len()),
-            attention: attention::list(account, &state.notices.now(), low.as_ref(), &away, &broken),
+            attention: attention::list(account, &state.active_alerts.now(), low.as_ref(), &away, &broken),
             pinned: pinned::load(state, trends, caller).await?,
             experiments,
             is_new: !dashboard::store::any_run(pool).await?,
@@ -209,19 +209,19 @@ pub async fn live(
     Extension(trends): Extension<TrendCache>,
     QueryParams(Since { since }): QueryParams<Since>,
 ) -> Result<impl IntoResponse> {
-    let (notices, agents) = (state.notices.listen(), state.events.agents());
+    let (active_alerts, agents) = (state.active_alerts.listen(), state.events.agents());
     let (shared, name) = (state.clone(), caller.name.clone());
     let source = Source { state, presence, trends, caller, since_ms: since };
     // Pins are the user's, and results are counted since the last visit.
     let key = format!("dashboard {:?} {name:?} {since}", source.caller.user_id);
-    let view = LiveHome { source, notices, agents, home: None, is_whole: true };
-    live_shared::follow(&shared, &name, key, Concerns::Everything, view)
+    let view = LiveHome { source, active_alerts, agents, home: None, is_whole: true };
+    live_shared::follow(&shared, &name, key, Topic::Everything, view)
 }
 
 struct LiveHome {
     source: Source,
     /// Changes of the alerts, which are shown at once.
-    notices: watch::Receiver<Arc<[ActiveAlert]>>,
+    active_alerts: watch::Receiver<Arc<[ActiveAlert]>>,
     /// Connects and disconnects of agents, as well.
     agents: watch::Receiver<u64>,
     /// The state that was last sent.
@@ -231,9 +231,9 @@ struct LiveHome {
 }
 
 impl View for LiveHome {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
         let (patch, home) = match self.home.take() {
-            Some(mut home) if beat == Beat::Time && home.read_at.elapsed() < REFRESH_INTERVAL => {
+            Some(mut home) if tick == Tick::Time && home.read_at.elapsed() < REFRESH_INTERVAL => {
                 home.running.tick(&self.source.state);
                 self.is_whole = false;
                 (live::patch(&RunningPart { running: &home.running })?, home)
@@ -256,7 +256,7 @@ impl View for LiveHome {
 
     async fn news(&mut self) {
         let changed = tokio::select! {
-            changed = self.notices.changed() => changed,
+            changed = self.active_alerts.changed() => changed,
             changed = self.agents.changed() => changed,
         };
         if changed.is_err() {

@@ -6,7 +6,7 @@ use crate::{
     app::{error::Result, state::AppState},
     auth::caller::Caller,
     trends::{
-        cell::Cell,
+        cell::TrendCell,
         model::{Change, ChangeStatus, MIN_USEFUL, Pin, Trend},
         pins::{self, TrendCache},
     },
@@ -56,7 +56,7 @@ impl Pinned {
     /// Describes the cell without the script's revision and the load generator.
     pub fn summary(&self) -> String {
         let Some(trend) = &self.trend else { return self.pin.setting.clone() };
-        let Cell { size, scenario, parameters, load, agent, .. } = &trend.cell;
+        let TrendCell { size, scenario, parameters, load, agent, .. } = &trend.cell;
         let parameters = parameters.iter().map(|(name, value)| format!("{name}={value}"));
         let agent = agent.as_ref().map_or_else(|| "imported".to_owned(), |agent| format!("on {agent}"));
         let size = size.iter().map(|size| size.name.clone());

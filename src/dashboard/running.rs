@@ -14,7 +14,7 @@ use crate::{
     },
     runs::{
         model::Run,
-        pages::{history::rate, row::Doing},
+        pages::{history::rate, row::RunProgress},
         progress::describe,
     },
     web::format,
@@ -43,7 +43,7 @@ pub struct Running {
 #[derive(Debug)]
 pub struct Active {
     /// The run.
-    pub doing: Doing,
+    pub run_progress: RunProgress,
     /// Throughput and latency of its last seconds.
     pub charts: [LiveChart; 2],
     experiment: Option<(Experiment, Vec<Run>)>,
@@ -65,7 +65,7 @@ impl Running {
         let mut active = Vec::new();
         for run in runs {
             let experiment = match &run.experiment {
-                Some(id) => crate::experiments::store::one(pool, id).await?,
+                Some(id) => crate::experiments::store::find(pool, id).await?,
                 None => None,
             };
             let experiment = match experiment {
@@ -75,8 +75,8 @@ impl Running {
                 }
                 None => None,
             };
-            let doing = Doing::new(run, &marks, &[], now_ms());
-            let mut one = Active { charts: empty_charts(), doing, experiment, progress: None };
+            let run_progress = RunProgress::new(run, &marks, &[], now_ms());
+            let mut one = Active { charts: empty_charts(), run_progress, experiment, progress: None };
             one.tick(state, now_ms());
             active.push(one);
         }
@@ -99,20 +99,20 @@ impl Running {
 
 impl Active {
     fn tick(&mut self, state: &AppState, now: i64) {
-        let run = &self.doing.line.run;
+        let run = &self.run_progress.line.run;
         let wire = run.id.to_wire().ok();
         let seconds = wire.map(|id| state.memory::<LiveFeed>().recent(id, MAX_SECONDS)).unwrap_or_default();
         let rate = rate(state, run);
-        self.charts = charts(run, self.doing.line.mark, &seconds);
+        self.charts = charts(run, self.run_progress.line.mark, &seconds);
         self.progress = self.experiment.as_ref().map(|(experiment, runs)| progress(experiment, runs, now));
-        self.doing.refresh(&[], rate, now);
+        self.run_progress.refresh(&[], rate, now);
     }
 
     /// Returns the name of the experiment, or of the target of a run without one.
     pub fn title(&self) -> &str {
         self.experiment
             .as_ref()
-            .map_or(self.doing.line.run.spec.target.as_str(), |(experiment, _)| experiment.name.as_str())
+            .map_or(self.run_progress.line.run.spec.target.as_str(), |(experiment, _)| experiment.name.as_str())
     }
 
     /// Returns the path of the experiment, or of a run without one.
@@ -125,24 +125,24 @@ impl Active {
 
     /// Returns the path of the run.
     pub fn run_path(&self) -> String {
-        format!("/runs/{}", self.doing.line.run.id)
+        format!("/runs/{}", self.run_progress.line.run.id)
     }
 
     /// Describes the run: `servy · 2 vCPU / 4 GiB · repetition 4 · measuring`.
     pub fn now(&self) -> String {
-        describe(&self.doing.line.run)
+        describe(&self.run_progress.line.run)
     }
 
     /// Returns the elapsed share, 0 to 1; none if unknown.
     pub fn share(&self) -> Option<f64> {
-        self.progress.as_ref().map_or(self.doing.share, |progress| Some(progress.share))
+        self.progress.as_ref().map_or(self.run_progress.share, |progress| Some(progress.share))
     }
 
     /// Describes the remaining time.
     pub fn left(&self) -> String {
         match self.progress.as_ref().and_then(|progress| progress.remaining_s) {
             Some(seconds) => format!("{} left", format::duration(Some(seconds.ceil())).text()),
-            None => self.doing.left.clone(),
+            None => self.run_progress.left.clone(),
         }
     }
 }

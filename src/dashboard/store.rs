@@ -46,8 +46,8 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     })
 }
 
-/// Returns the ids of failed, lost and invalid runs of agents since a time, newest first. Cancelled and imported runs are
-/// not failures.
+/// Returns the ids of failed, lost and invalid runs of agents since a time, newest first. Cancelled and imported runs
+/// are not failures.
 pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
         r#"select id as "id: RunId" from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')

@@ -58,7 +58,7 @@ pub async fn revoke(
 pub async fn find(state: &AppState, id: &str) -> Result<AcceptedDifference> {
     let missing = || Error::NotFound(format!("accepted difference {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
-    crate::differences::store::one(&state.db.read, number).await?.ok_or_else(missing)
+    crate::differences::store::find(&state.db.read, number).await?.ok_or_else(missing)
 }
 
 /// Checks and stores an accepted difference.

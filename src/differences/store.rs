@@ -61,7 +61,7 @@ pub async fn between(pool: &SqlitePool, targets: &[&str]) -> sqlx::Result<Vec<Ac
 }
 
 /// Returns the one with this id.
-pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<AcceptedDifference>> {
+pub async fn find(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<AcceptedDifference>> {
     let row = sqlx::query_as!(
         Row,
         "select id, one, other, scenario, facts, note, accepted_by, accepted_at from accepted_difference where id = ?",
@@ -91,8 +91,11 @@ pub async fn accept(pool: &SqlitePool, new: &NewDifference, now: i64, act: Audit
     .execute(&mut *transaction)
     .await?;
     let id = done.last_insert_rowid();
-    audit::note(&mut transaction, &act.with(json!({"id": id, "scenario": scenario, "facts": new.facts, "note": note})))
-        .await?;
+    audit::record(
+        &mut transaction,
+        &act.with(json!({"id": id, "scenario": scenario, "facts": new.facts, "note": note})),
+    )
+    .await?;
     transaction.commit().await?;
     Ok(id)
 }

@@ -16,7 +16,7 @@ use crate::{
         renewal::lease_end,
         store::{
             leases,
-            queue::{self, Place, QueuedRun},
+            queue::{self, PlacementRow, QueuedRun},
         },
     },
     distributed::coordinate::{give_up, publish_change},
@@ -24,7 +24,7 @@ use crate::{
     placement::{
         affinity::Affinity,
         feasibility::Needs,
-        wait_reason::{EligibleAgents, Reason, generators_wait, ineligible},
+        wait_reason::{EligibleAgents, WaitCode, generators_wait, ineligible},
     },
     runs::store::retries::HeldRun,
 };
@@ -85,7 +85,7 @@ fn find_host(
     if let Some(free) = free.filter(|_| all_free) {
         return Some(free.clone());
     }
-    if generators.is_none_or(|why| why.reason == Reason::Busy)
+    if generators.is_none_or(|why| why.reason == WaitCode::Busy)
         && let Some((name, _)) = free.or_else(|| connected.iter().find(can))
     {
         reserved.insert(name.clone());
@@ -110,7 +110,7 @@ impl Participants {
     /// Returns false if the run is no longer queued or a participant has disconnected.
     async fn start(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
         let Self { host: (name, agent), generators } = self;
-        let Place { id, experiment_id, .. } = &run.place;
+        let PlacementRow { id, experiment_id, .. } = &run.place;
         let names: Vec<String> = generators.iter().map(|(name, _)| name.clone()).collect();
         let job = job(state, run).await?;
         let (now, expires) = (now_ms(), lease_end(state));
@@ -143,7 +143,7 @@ impl Participants {
 }
 
 async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
-    let QueuedRun { spec, place: Place { id, experiment_id, .. } } = run;
+    let QueuedRun { spec, place: PlacementRow { id, experiment_id, .. } } = run;
     let (Some(name), Some(sha256)) = (&spec.scenario, &spec.scenario_sha256) else {
         return Err(Error::NotFound(format!("scenario of run {id}")));
     };

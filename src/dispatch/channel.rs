@@ -410,7 +410,7 @@ impl<'a> AgentConnection<'a> {
     }
 
     async fn publish(&self, id: &RunId) -> Result<()> {
-        let run = crate::runs::store::one(&self.state.db.rows, id).await?;
+        let run = crate::runs::store::find(&self.state.db.rows, id).await?;
         if let Some(run) = run {
             publish_change(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });
         }

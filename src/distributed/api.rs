@@ -30,5 +30,5 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>)
 pub async fn read(state: &AppState, run: &Run, evidence: Option<&Evidence>) -> Result<GeneratorList> {
     let states =
         if run.spec.generators.is_empty() { Vec::new() } else { parts::states(&state.db.read, &run.id).await? };
-    Ok(GeneratorList::of(run, evidence, &states))
+    Ok(GeneratorList::new(run, evidence, &states))
 }

@@ -68,7 +68,7 @@ impl Barrier {
 
     /// Handles an agent's arrival at a gate, which it may repeat.
     pub fn arrive(&mut self, agent: &str, gate: Gate, base_url: Option<String>, now_ms: i64) -> Vec<Step> {
-        let Some(place) = self.place(agent) else { return Vec::new() };
+        let Some(place) = self.position(agent) else { return Vec::new() };
         if let Some((opened, at_ms)) = self.opened
             && gate <= opened
         {
@@ -93,7 +93,7 @@ impl Barrier {
 
     /// Handles the answer of an agent's clock.
     pub fn clock(&mut self, agent: &str, sent_ms: i64, agent_ms: i64, now_ms: i64) -> Vec<Step> {
-        let Some(place) = self.place(agent) else { return Vec::new() };
+        let Some(place) = self.position(agent) else { return Vec::new() };
         let participant = &mut self.participants[place];
         if participant.at != Some(Gate::Measure) || sent_ms > now_ms {
             return Vec::new();
@@ -115,12 +115,12 @@ impl Barrier {
 
     /// Marks an agent whose result is stored as finished.
     pub fn delivered(&mut self, agent: &str, now_ms: i64) -> Vec<Step> {
-        let Some(place) = self.place(agent) else { return Vec::new() };
+        let Some(place) = self.position(agent) else { return Vec::new() };
         self.participants[place].at = Some(Gate::End);
         self.open(now_ms)
     }
 
-    fn place(&self, agent: &str) -> Option<usize> {
+    fn position(&self, agent: &str) -> Option<usize> {
         self.participants.iter().position(|participant| participant.agent == agent)
     }
 

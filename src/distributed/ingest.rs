@@ -7,7 +7,7 @@ use brewbench_wire::{
 
 use super::{
     merge::{self, Merged},
-    model::Part,
+    model::AgentPart,
     settle,
 };
 use crate::{
@@ -59,7 +59,7 @@ pub async fn accept(db: &Db, agent: &str, mut outcome: Outcome) -> Result<Settle
 
 /// Settles a run whose agent had the load generated in its cluster.
 async fn settle_cluster(db: &Db, agent: &str, outcome: &Outcome, requested: RunSpec) -> Result<Settled> {
-    let (host, generators) = Part::of_cluster(agent, outcome);
+    let (host, generators) = AgentPart::of_cluster(agent, outcome);
     match merge::merge(&host, &generators) {
         Ok(Merged { outcome: merged, evidence }) => {
             let merged = Outcome { times: outcome.times.clone(), ..merged };

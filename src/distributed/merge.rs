@@ -20,7 +20,7 @@ use crate::{
         merge_series::merged,
         merge_summaries::{Latencies, summed},
         merge_thresholds::thresholds,
-        model::Part,
+        model::AgentPart,
     },
     results::{
         clock::Clocked,
@@ -49,14 +49,14 @@ pub fn summary(outcome: &Outcome) -> Result<Summary, String> {
 
 /// Merges the part of the host and those of the generators, in the order of their segments. The error is a sentence
 /// that names the agent.
-pub fn merge(host: &Part, generators: &[Part]) -> Result<Merged, String> {
+pub fn merge(host: &AgentPart, generators: &[AgentPart]) -> Result<Merged, String> {
     let summaries = generators
         .iter()
         .map(|part| summary(&part.outcome).map_err(|why| format!("{}: {why}", part.agent)))
         .collect::<Result<Vec<_>, _>>()?;
     let all: Vec<Option<Series>> = generators.iter().map(series).collect();
     let host_series = series(host);
-    let clocked = |series, part: &Part| Clocked { series, clock: part.clock };
+    let clocked = |series, part: &AgentPart| Clocked { series, clock: part.clock };
     let generator_series: Vec<Option<Clocked<'_>>> =
         all.iter().zip(generators).map(|(series, part)| series.as_ref().map(|series| clocked(series, part))).collect();
     let present: Vec<Clocked<'_>> = generator_series.iter().flatten().copied().collect();
@@ -89,9 +89,9 @@ pub fn merge(host: &Part, generators: &[Part]) -> Result<Merged, String> {
     })
 }
 
-/// Returns the time of the load of all generators: the longest one, so that nothing looks faster than it was. Unknown if
-/// it is of all of them.
-fn load_time(generators: &[Part], longest_ms: f64) -> Option<LoadTime> {
+/// Returns the time of the load of all generators: the longest one, so that nothing looks faster than it was. Unknown
+/// if it is of all of them.
+fn load_time(generators: &[AgentPart], longest_ms: f64) -> Option<LoadTime> {
     let known = generators.iter().filter_map(|part| part.outcome.conditions.load_time);
     let late_requests = known.map(|time| time.late_requests).reduce(u64::saturating_add)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float to integer cast saturates")]
@@ -111,7 +111,7 @@ pub(crate) fn host_evidence(outcome: &Outcome) -> Evidence {
     evidence
 }
 
-fn outcome(host: &Part, generators: &[Part], summary: String, series: &Series) -> Outcome {
+fn outcome(host: &AgentPart, generators: &[AgentPart], summary: String, series: &Series) -> Outcome {
     Outcome {
         ended: Ended::Finished,
         times: Vec::new(),
@@ -126,7 +126,7 @@ fn outcome(host: &Part, generators: &[Part], summary: String, series: &Series) -
 }
 
 /// Returns the load generator of all parts; if they differ, lists all of them.
-fn engine(generators: &[Part]) -> Option<EngineVersion> {
+fn engine(generators: &[AgentPart]) -> Option<EngineVersion> {
     let engines: BTreeSet<&EngineVersion> = generators.iter().filter_map(|part| part.outcome.engine.as_ref()).collect();
     let names: BTreeSet<&str> = engines.iter().map(|engine| engine.name.as_str()).collect();
     let versions: BTreeSet<&str> = engines.iter().map(|engine| engine.version.as_str()).collect();
@@ -134,7 +134,7 @@ fn engine(generators: &[Part]) -> Option<EngineVersion> {
     (!engines.is_empty()).then(|| EngineVersion { name: joined(names), version: joined(versions) })
 }
 
-fn series(part: &Part) -> Option<Series> {
+fn series(part: &AgentPart) -> Option<Series> {
     match finalize::series(&part.outcome).1 {
         StoredSeries::Series(series) => Some(*series),
         StoredSeries::Missing | StoredSeries::NotRecorded => None,

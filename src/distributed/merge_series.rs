@@ -6,7 +6,7 @@
 //! host; those of the generators' machines are stored with each generator.
 
 use brewbench_wire::series::{
-    Gaps, Part, Series, Usage, Window,
+    Gaps, Series, Usage, Window, WindowKind,
     merge::{GRID_MS, add_up, gaps, line, lines, moved},
 };
 
@@ -15,19 +15,19 @@ use crate::results::clock::{Clocked, clamped};
 /// Merges all series by the server's clock. `host` has the samples of the target's machine, `generators` the load.
 pub fn merged(host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Series {
     let mut merged = Series::default();
-    for part in [Part::WarmUp, Part::Measured] {
+    for part in [WindowKind::WarmUp, WindowKind::Measured] {
         *merged.part_mut(part) = window(part, host, generators);
     }
     merged
 }
 
-fn window(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<Window> {
+fn window(part: WindowKind, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<Window> {
     let parts: Vec<Clocked<'_>> = generators.iter().filter(|one| one.window(part).is_some()).copied().collect();
     let start_ms = start_ms(part, host, &parts)?;
     let windows = || parts.iter().filter_map(|one| Some((one.window(part)?, one.after_ms(part, start_ms))));
     let seconds = add_up(windows().map(|(window, after)| lines(&window.seconds, after, 0)).collect());
     let mut usage = host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, i32::MIN));
-    if let Some(last) = seconds.last().filter(|_| part == Part::Measured) {
+    if let Some(last) = seconds.last().filter(|_| part == WindowKind::Measured) {
         keep_until(&mut usage, last.until_ms);
     }
     Some(Window {
@@ -51,7 +51,7 @@ fn keep_until(usage: &mut Vec<Usage>, until_ms: u32) {
 }
 
 /// Returns when a part began, by the server's clock: when the first generator began.
-pub fn start_ms(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<i64> {
+pub fn start_ms(part: WindowKind, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<i64> {
     let first = generators.iter().filter_map(|one| one.start_ms(part)).min();
     let unclocked = || generators.iter().chain(&host).filter_map(|one| Some(one.window(part)?.start_ms)).min();
     first.or_else(|| host?.start_ms(part)).or_else(unclocked)
@@ -89,7 +89,7 @@ pub struct Fresh {
 
 /// Returns the new points of a part: grid lines that every generator has reported completely, and samples of the host.
 /// Returns none until each generator has reported something of the part.
-pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], since: Since) -> Option<Fresh> {
+pub fn fresh(part: WindowKind, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], since: Since) -> Option<Fresh> {
     let start_ms = start_ms(part, host, generators)?;
     let last_line = |one: &Clocked<'_>| {
         let last = one.window(part)?.seconds.last()?;

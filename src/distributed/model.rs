@@ -6,7 +6,7 @@ use crate::results::{blob, clock::Clock, store::parts::PartRow};
 
 /// The part of one agent.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct AgentPart {
     /// The name of the agent.
     pub agent: String,
     /// The clock of the agent; none if it was never probed.
@@ -15,9 +15,9 @@ pub struct Part {
     pub outcome: Outcome,
 }
 
-impl Part {
-    /// Returns the parts of a run whose agent had the load generated in its cluster: its own, and one for each generator.
-    /// All times are by the agent's clock.
+impl AgentPart {
+    /// Returns the parts of a run whose agent had the load generated in its cluster: its own, and one for each
+    /// generator. All times are by the agent's clock.
     pub fn of_cluster(agent: &str, outcome: &Outcome) -> (Self, Vec<Self>) {
         let part = |generator: &Generator| {
             let Generator { name, summary, series, work, log, engine, environment, start_error_ms } = generator.clone();

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Generators {
     /// The generators in the order of their segments.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GeneratorRow>,
     /// The source of the percentiles, or why there are none; none until there are figures.
     pub percentiles: Option<String>,
     /// The script's thresholds with their results.
@@ -24,13 +24,13 @@ pub struct Generators {
 
 /// The row of a generator.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct GeneratorRow {
     share: GeneratorShare,
 }
 
 impl Generators {
     /// Creates the section; none for a run on one machine.
-    pub fn of(run: &Run, list: GeneratorList) -> Option<Self> {
+    pub fn new(run: &Run, list: GeneratorList) -> Option<Self> {
         (!list.generators.is_empty()).then(|| Self {
             percentiles: percentiles(run, &list),
             thresholds: list
@@ -38,7 +38,7 @@ impl Generators {
                 .into_iter()
                 .map(|threshold| ThresholdRow { threshold, agents: run.spec.generators.clone() })
                 .collect(),
-            rows: list.generators.into_iter().map(|share| Row { share }).collect(),
+            rows: list.generators.into_iter().map(|share| GeneratorRow { share }).collect(),
         })
     }
 }
@@ -79,7 +79,7 @@ impl ThresholdRow {
 
     /// Returns how the result is known, or why it is not.
     pub fn basis(&self) -> &'static str {
-        self.threshold.basis.words()
+        self.threshold.basis.describe()
     }
 
     /// Returns the result of each k6 for its own part.
@@ -89,7 +89,7 @@ impl ThresholdRow {
     }
 }
 
-impl Row {
+impl GeneratorRow {
     /// Returns the name of the agent.
     pub fn agent(&self) -> &str {
         &self.share.agent

@@ -15,7 +15,7 @@ use crate::{
     },
     distributed::{
         merge::{self, Merged},
-        model::{Part, clock},
+        model::{AgentPart, clock},
     },
     results::{
         blob,
@@ -53,7 +53,7 @@ async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &RunSpec) 
     let place = mine.place;
     // Merging happens before the transaction, which blocks other writers.
     let end = failure(place, agent, outcome);
-    let own = PackedPart::of(outcome)?;
+    let own = PackedPart::pack(outcome)?;
     let is_last = rows.iter().all(|row| row.place == place || row.outcome.is_some());
     let merged = if end.is_none() && is_last { Some(merge_parts(rows, place, outcome)?) } else { None };
     let conclusion = match (end, &merged) {
@@ -166,7 +166,7 @@ struct PackedPart<'a> {
 }
 
 impl<'a> PackedPart<'a> {
-    fn of(outcome: &'a Outcome) -> Result<Self> {
+    fn pack(outcome: &'a Outcome) -> Result<Self> {
         let rest = Outcome { summary: None, series: None, ..outcome.clone() };
         Ok(Self {
             outcome: blob::pack(&serde_json::to_vec(&rest).map_err(Error::internal)?),
@@ -204,9 +204,9 @@ fn merge_parts(rows: Vec<PartRow>, place: i64, outcome: &Outcome) -> Result<std:
     let mut all = Vec::with_capacity(rows.len());
     for row in rows {
         let part = if row.place == place {
-            Some(Part { clock: clock(&row), agent: row.agent, outcome: outcome.clone() })
+            Some(AgentPart { clock: clock(&row), agent: row.agent, outcome: outcome.clone() })
         } else {
-            Part::stored(row).map_err(Error::internal)?
+            AgentPart::stored(row).map_err(Error::internal)?
         };
         all.push(part.ok_or_else(|| Error::internal("a delivered part is missing"))?);
     }

@@ -78,7 +78,7 @@ pub struct GeneratorShare {
 
 impl GeneratorList {
     /// Lists the generators of a run, from its evidence or, during the run, from the states of its parts.
-    pub fn of(run: &Run, evidence: Option<&Evidence>, states: &[PartState]) -> Self {
+    pub fn new(run: &Run, evidence: Option<&Evidence>, states: &[PartState]) -> Self {
         let seen = evidence.map_or(&[][..], |evidence| &evidence.generators);
         let names: Vec<String> = match run.spec.cluster_generators {
             0 => run.spec.generators.clone(),

@@ -1,5 +1,5 @@
-//! `/docs`: the documentation of this version. `docs/` is an mdBook; its chapters are embedded at build and rendered in the
-//! site's own layout, so that help works offline, without scripts and under the same content security policy.
+//! `/docs`: the documentation of this version. `docs/` is an mdBook; its chapters are embedded at build and rendered in
+//! the site's own layout, so that help works offline, without scripts and under the same content security policy.
 //!
 //! - [`book`]: the chapters and their order.
 //! - [`render`]: Markdown to HTML, headings and the texts to search.

@@ -87,7 +87,7 @@ impl<'a> Page<'a> {
 
     fn end_heading(&mut self) {
         let Some((level, events)) = mem::take(&mut self.heading) else { return };
-        let title: String = events.iter().filter_map(words).collect();
+        let title: String = events.iter().filter_map(plain_text).collect();
         let id = self.unique(&anchor(&title));
         let section = Section { level: level as u8, title: title.clone(), id: id.clone(), text: String::new() };
         self.sections.push(section);
@@ -116,7 +116,7 @@ impl<'a> Page<'a> {
             Event::End(TagEnd::Paragraph | TagEnd::Item | TagEnd::TableCell | TagEnd::CodeBlock) => {
                 section.text.push(' ');
             }
-            event => section.text.extend(words(event)),
+            event => section.text.extend(plain_text(event)),
         }
     }
 
@@ -172,7 +172,7 @@ fn block<'a>(event: Event<'a>, events: &mut Vec<Event<'a>>) {
     }
 }
 
-fn words(event: &Event) -> Option<String> {
+fn plain_text(event: &Event) -> Option<String> {
     match event {
         Event::Text(text) | Event::Code(text) => Some(text.to_string()),
         Event::SoftBreak | Event::HardBreak => Some(" ".to_owned()),

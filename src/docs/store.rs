@@ -24,7 +24,8 @@ const FIND: &str = "
     select chapter, heading, href, snippet(section, 2, char(1), char(2), ' … ', 24)
     from section where section match ?1 order by bm25(section, 4.0, 8.0, 1.0) * factor limit ?2";
 
-/// The factor of a chapter's rank: chapters that explain come before lists of flags and fields, which mention everything.
+/// The factor of a chapter's rank: chapters that explain come before lists of flags and fields, which mention
+/// everything.
 fn factor(path: &str) -> f64 {
     match path.split('/').next() {
         Some("getting-started" | "guide") => 4.0,

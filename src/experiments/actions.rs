@@ -25,7 +25,7 @@ use crate::{
     experiments::{
         self,
         lookup::{find, find_with_runs},
-        model::{Experiment, ExperimentWithRuns, More},
+        model::{AddRepetitions, Experiment, ExperimentWithRuns},
         next_runs,
         plan::Plan,
     },
@@ -88,14 +88,14 @@ async fn resume_experiment(state: &AppState, id: &ExperimentId, caller: &Caller)
 /// Adds repetitions to an experiment, even if it is over. Each repetition runs every cell once, in the order determined
 /// by the seed.
 #[utoipa::path(post, path = "/api/v1/experiments/{id}/repetitions", tag = "experiments", params(("id" = String, Path)),
-    request_body = More,
+    request_body = AddRepetitions,
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    Input(more): Input<More>,
+    Input(more): Input<AddRepetitions>,
 ) -> Result<Json<ExperimentWithRuns>> {
     add_repetitions(&state, &id, more, &caller).await?;
     Ok(Json(find_with_runs(&state, &id).await?))
@@ -104,7 +104,7 @@ pub async fn add(
 async fn add_repetitions(
     state: &AppState,
     id: &ExperimentId,
-    More { repetitions }: More,
+    AddRepetitions { repetitions }: AddRepetitions,
     caller: &Caller,
 ) -> Result<()> {
     let experiment = find(state, id).await?;
@@ -234,7 +234,7 @@ pub async fn post_add(
     let field = form::field(&body, "repetitions");
     let repetitions = field.and_then(|text| text.trim().parse().ok());
     let repetitions = repetitions.ok_or_else(|| Error::Invalid("repetitions: a whole number, such as 5".to_owned()))?;
-    add_repetitions(&state, &id, More { repetitions }, &caller).await?;
+    add_repetitions(&state, &id, AddRepetitions { repetitions }, &caller).await?;
     Ok(to_page(&id))
 }
 

@@ -69,9 +69,10 @@ impl<'a> Baseline<'a> {
             return Err("knee: can't be combined with against; a baseline is measured under its own load".to_owned());
         }
         let given = Some(plan.scenario).filter(|scenario| !scenario.is_empty());
-        let scenario = self.one("scenario", given, |run| run.spec.scenario.clone(), String::clone)?;
+        let scenario = self.single_value("scenario", given, |run| run.spec.scenario.clone(), String::clone)?;
         let given = Some(plan.parameters).filter(|parameters| !parameters.is_empty());
-        let parameters = self.one("parameters", given, |run| Some(run.spec.parameters.clone()), describe_parameters)?;
+        let parameters =
+            self.single_value("parameters", given, |run| Some(run.spec.parameters.clone()), describe_parameters)?;
         let size_name = |run: &Run| Some(known_size(run, known_sizes)?.name.clone());
         let full_name = |size: String| find_size(known_sizes, &size).map_or(size, |size| size.name.clone());
         let given = plan.sizes.into_iter().map(full_name).collect();
@@ -86,7 +87,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// Returns the single value of a setting; a given value restricts the runs to those that have it.
-    fn one<T: PartialEq + Clone>(
+    fn single_value<T: PartialEq + Clone>(
         &mut self,
         field: &str,
         given: Option<T>,

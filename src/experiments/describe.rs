@@ -35,7 +35,7 @@ pub fn describe_plan(plan: &Plan) -> String {
     });
     parts.push(cells(plan));
     parts.extend(plan.against.as_ref().map(|name| format!("baseline {name} measured again")));
-    parts.extend(plan.stopping_rule.as_ref().map(StoppingRule::words));
+    parts.extend(plan.stopping_rule.as_ref().map(StoppingRule::describe));
     if plan.profiled_repetitions > 0 {
         let times = usize::try_from(plan.profiled_repetitions).unwrap_or(usize::MAX);
         parts.push(format!("{} profiled", format::plural(times, "more repetition")));
@@ -71,7 +71,7 @@ pub fn describe_load(plan: &Plan) -> String {
         [one] => (Some(one), None),
         several => (several.first(), Sweep::from_loads(several)),
     };
-    let words = several.map(|sweep| sweep.describe()).or_else(|| one.map(load::words)).unwrap_or_default();
+    let words = several.map(|sweep| sweep.describe()).or_else(|| one.map(load::describe)).unwrap_or_default();
     match one.and_then(Load::duration) {
         Some(duration) => format!("{words}, {} measured", seconds(duration.as_secs_f64())),
         None => words,

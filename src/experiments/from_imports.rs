@@ -30,7 +30,7 @@ use crate::{
 /// A request to group imported runs into an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Gathering {
+pub struct FromImports {
     /// Name of the experiment.
     pub name: String,
     /// Ids of imported runs that do not belong to an experiment yet.
@@ -40,7 +40,7 @@ pub struct Gathering {
 
 /// The same request as an HTML form.
 #[derive(Debug, Deserialize)]
-pub struct GatheringForm {
+pub struct FromImportsForm {
     name: String,
     /// Ids, separated by commas.
     runs: String,
@@ -48,12 +48,12 @@ pub struct GatheringForm {
 
 /// Creates an experiment from imported runs.
 #[utoipa::path(post, path = "/api/v1/experiments/from-imports", tag = "experiments", operation_id = "gather_experiment",
-    request_body = Gathering,
+    request_body = FromImports,
     responses((status = 201, body = ExperimentWithRuns), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn gather(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Input(gathering): Input<Gathering>,
+    Input(gathering): Input<FromImports>,
 ) -> Result<(StatusCode, Json<ExperimentWithRuns>)> {
     let id = create(&state, &caller, gathering).await?;
     Ok((StatusCode::CREATED, Json(crate::experiments::lookup::find_with_runs(&state, &id).await?)))
@@ -63,14 +63,14 @@ pub async fn gather(
 pub async fn post(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Form(GatheringForm { name, runs }): Form<GatheringForm>,
+    Form(FromImportsForm { name, runs }): Form<FromImportsForm>,
 ) -> Result<Redirect> {
     let runs = runs.split(',').filter(|id| !id.is_empty()).map(|id| id.to_owned().into()).collect();
-    let id = create(&state, &caller, Gathering { name, runs }).await?;
+    let id = create(&state, &caller, FromImports { name, runs }).await?;
     Ok(Redirect::to(&format!("/experiments/{id}")))
 }
 
-async fn create(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<ExperimentId> {
+async fn create(state: &AppState, caller: &Caller, gathering: FromImports) -> Result<ExperimentId> {
     let name = checked_line(&gathering.name)?.to_owned();
     let ids: BTreeSet<RunId> = gathering.runs.into_iter().collect();
     if ids.is_empty() || ids.len() > MAX_FILES {

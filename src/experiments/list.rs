@@ -14,20 +14,20 @@ use crate::{
         state::AppState,
     },
     auth::caller::Read,
+    compare::answer::Headline,
     experiments::{
         describe::describe_plan,
         model::Experiment,
-        outcome::{Answer, load_answer},
+        outcome::{Outcome, load_outcome},
         progress::Progress,
     },
     runs::filter::address,
     web::{
-        card::{Card, Tone},
         format,
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         live_shared,
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -51,7 +51,7 @@ struct ListPart<'a> {
 /// What the page shows.
 #[derive(Debug)]
 struct List {
-    lines: Vec<Line>,
+    lines: Vec<ListedExperiment>,
     /// The last listed experiment, if there are older ones.
     older: Option<ExperimentId>,
     /// Only experiments with this label.
@@ -62,19 +62,19 @@ struct List {
 
 /// One experiment.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ListedExperiment {
     /// The experiment.
     pub experiment: Experiment,
     /// Its progress.
     pub progress: Progress,
     description: String,
-    /// Its most important result.
-    pub answer: Option<Answer>,
+    /// Its result so far.
+    pub outcome: Option<Outcome>,
 }
 
-impl Line {
-    fn new(experiment: Experiment, progress: Progress, answer: Option<Answer>) -> Self {
-        Self { description: describe_plan(&experiment.plan), experiment, progress, answer }
+impl ListedExperiment {
+    fn new(experiment: Experiment, progress: Progress, outcome: Option<Outcome>) -> Self {
+        Self { description: describe_plan(&experiment.plan), experiment, progress, outcome }
     }
 
     fn is_over(&self) -> bool {
@@ -82,7 +82,7 @@ impl Line {
     }
 
     /// Returns when it was submitted.
-    pub fn submitted(&self) -> Moment {
+    pub fn submitted(&self) -> RelativeTime {
         time_ago::ago(Some(self.experiment.created_at_ms))
     }
 
@@ -95,18 +95,14 @@ impl Line {
         }
     }
 
-    fn tone(&self) -> Tone {
-        self.answer.as_ref().map_or(Tone::Plain, |answer| answer.card.tone)
+    /// Returns its results so far.
+    pub fn headlines(&self) -> &[Headline] {
+        self.outcome.as_ref().map_or(&[], |outcome| &outcome.answer.headlines)
     }
 
     /// Returns its result so far, in one line.
     pub fn verdict(&self) -> String {
-        self.answer.as_ref().map_or_else(
-            || "no results yet".to_owned(),
-            |Answer { about, card: Card { value, detail, .. }, .. }| {
-                format!("{about}: {value}, {detail}").replace('\u{a0}', " ")
-            },
-        )
+        self.outcome.as_ref().map_or_else(|| "No result yet".to_owned(), |outcome| outcome.answer.line())
     }
 
     /// Returns its plan, in one line.
@@ -129,24 +125,29 @@ pub struct Filter<'a> {
 /// Loads experiments with their results, newest first.
 ///
 /// The result of a `known` line is reused unless a run has ended since.
-pub async fn lines(state: &AppState, Filter { before, label, limit }: Filter<'_>, known: &[Line]) -> Result<Vec<Line>> {
+pub async fn lines(
+    state: &AppState,
+    Filter { before, label, limit }: Filter<'_>,
+    known: &[ListedExperiment],
+) -> Result<Vec<ListedExperiment>> {
     let mut lines = Vec::new();
     for experiment in crate::experiments::store::list(&state.db.read, before, label, limit).await? {
         let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
         let progress = progress(&experiment, &runs, now_ms());
         let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_results);
-        let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
-        let answer = match known.iter().find(is_same) {
-            Some(line) => line.answer.clone(),
-            None => load_answer(state, &experiment, &progress, &runs).await?,
+        let is_same =
+            |line: &&ListedExperiment| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
+        let outcome = match known.iter().find(is_same) {
+            Some(line) => line.outcome.clone(),
+            None => load_outcome(state, &experiment, &progress, &runs).await?,
         };
-        lines.push(Line::new(experiment, progress, answer));
+        lines.push(ListedExperiment::new(experiment, progress, outcome));
     }
     Ok(lines)
 }
 
 impl List {
-    async fn read(state: &AppState, place: Place, known: &[Line]) -> Result<Self> {
+    async fn read(state: &AppState, place: IndexQuery, known: &[ListedExperiment]) -> Result<Self> {
         let before = place.before.filter(|id| !id.as_str().is_empty());
         let label = place.label.filter(|label| !label.is_empty());
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
@@ -174,7 +175,7 @@ impl List {
 
 /// Query parameters of the page.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Place {
+pub struct IndexQuery {
     /// Only experiments with this label.
     label: Option<String>,
     /// Only experiments submitted before this one.
@@ -185,7 +186,7 @@ pub struct Place {
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
-    QueryParams(place): QueryParams<Place>,
+    QueryParams(place): QueryParams<IndexQuery>,
 ) -> Result<IndexPage> {
     let list = List::read(&state, place, &[]).await?;
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
@@ -195,23 +196,23 @@ pub async fn index(
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
-    QueryParams(place): QueryParams<Place>,
+    QueryParams(place): QueryParams<IndexQuery>,
 ) -> Result<impl IntoResponse> {
-    let place = Place { before: None, ..place };
+    let place = IndexQuery { before: None, ..place };
     let key = format!("experiments {:?}", place.label);
     let view = LiveList { state: state.clone(), place, lines: Vec::new() };
-    live_shared::follow(&state, &caller.name, key, Concerns::Everything, view)
+    live_shared::follow(&state, &caller.name, key, Topic::Everything, view)
 }
 
 struct LiveList {
     state: AppState,
-    place: Place,
+    place: IndexQuery,
     /// The lines that were sent last.
-    lines: Vec<Line>,
+    lines: Vec<ListedExperiment>,
 }
 
 impl View for LiveList {
-    async fn frame(&mut self, _: Beat) -> Result<Frame> {
+    async fn frame(&mut self, _: Tick) -> Result<Frame> {
         let list = List::read(&self.state, self.place.clone(), &self.lines).await?;
         self.lines.clone_from(&list.lines);
         let runs_now = list.lines.iter().any(|line| line.progress.now.is_some());
@@ -227,20 +228,20 @@ mod tests {
         compare::view::Comparison,
         experiments::{
             describe::tests::{experiment, plan, queued},
-            outcome::answer,
+            outcome::outcome,
         },
         runs::{model::Run, testing::finished},
         web::series_style::Marks,
     };
 
-    fn line(name: &str, runs: Vec<Run>) -> Line {
+    fn line(name: &str, runs: Vec<Run>) -> ListedExperiment {
         let experiment = experiment(name, plan());
         let progress = progress(&experiment, &runs, 1_772_626_400_000);
         let comparison = runs.iter().any(Run::counts).then(|| Comparison::new(runs, &Marks::default(), None));
-        Line::new(experiment, progress, comparison.and_then(answer))
+        ListedExperiment::new(experiment, progress, comparison.map(outcome))
     }
 
-    fn page(lines: Vec<Line>) -> String {
+    fn page(lines: Vec<ListedExperiment>) -> String {
         let list = List { lines, older: Some("0199".to_owned().into()), label: None, before: None };
         let shell = Shell::signed_in("Experiments", Section::Experiments, "ada");
         IndexPage { shell, list }.render().expect("it renders")
@@ -253,7 +254,7 @@ mod tests {
         let over = line("night", vec![finished("gosherve", 1), finished("servy", 1)]);
         assert!(over.is_over());
         let html = page(vec![waiting, over]);
-        for text in ["/experiments?before=0199", "0 of 2", "no results yet", "instead of 10,000\u{a0}requests/s"] {
+        for text in ["/experiments?before=0199", "0 of 2", "No result yet", "Too little data"] {
             assert!(html.contains(text), "{text}: {html}");
         }
     }

@@ -20,7 +20,7 @@ use crate::{
 
 /// Returns an experiment, or fails with 404.
 pub async fn find(state: &AppState, id: &ExperimentId) -> Result<Experiment> {
-    let experiment = crate::experiments::store::one(&state.db.read, id).await?;
+    let experiment = crate::experiments::store::find(&state.db.read, id).await?;
     experiment.ok_or_else(|| Error::NotFound(format!("experiment {:?}", id.as_str())))
 }
 

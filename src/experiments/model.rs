@@ -88,7 +88,7 @@ pub struct ExperimentList {
 /// A request for more repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct More {
+pub struct AddRepetitions {
     /// Number of repetitions to add to every cell, at least 1.
     pub repetitions: u32,
 }

@@ -17,7 +17,7 @@ use crate::{
     experiments::{
         new::{
             draft::{Draft, Faults, LoadBy},
-            forecast::{Forecast, Place},
+            forecast::{Forecast, QueuePosition},
             form_options::Offer,
             load_sketch::LoadSketch,
             preset::PresetChoice,
@@ -64,7 +64,7 @@ pub struct Form {
     faults: Faults,
     /// Present if the plan is valid.
     forecast: Option<Forecast>,
-    place: Place,
+    place: QueuePosition,
     presets: Vec<PresetChoice>,
     scope: Scope,
     agents_connected: usize,

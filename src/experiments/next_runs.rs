@@ -62,7 +62,7 @@ fn profiled(plan: &Plan, inputs: &RunInputs) -> Vec<PlannedRun> {
 pub fn repetitions(plan: &Plan, inputs: &RunInputs, which: RangeInclusive<u32>) -> Vec<PlannedRun> {
     let Plan { targets, loads, .. } = plan;
     let grid = Grid { targets: targets.len(), sizes: inputs.sizes.len(), loads: loads.len() };
-    let planned = |cell: super::order::Cell| PlannedRun {
+    let planned = |cell: super::order::PlanIndices| PlannedRun {
         spec: inputs.spec(plan, &targets[cell.target], &inputs.sizes[cell.size], &loads[cell.load]),
         repetition: cell.repetition,
     };

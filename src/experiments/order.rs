@@ -18,7 +18,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// A planned run: indices into the plan's targets, sizes and loads, and its repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct PlanIndices {
     /// Index of the target.
     pub target: usize,
     /// Index of the size.
@@ -43,7 +43,7 @@ pub struct Grid {
 /// Returns all cells of these repetitions in the order in which they are measured.
 ///
 /// Complete pairs of blocks keep their order, regardless of the number of repetitions.
-pub fn order(grid: Grid, seed: u32, repetitions: RangeInclusive<u32>) -> Vec<Cell> {
+pub fn order(grid: Grid, seed: u32, repetitions: RangeInclusive<u32>) -> Vec<PlanIndices> {
     let (mut next, last) = (*repetitions.start(), *repetitions.end());
     let mut all = Vec::new();
     while next <= last {
@@ -55,26 +55,26 @@ pub fn order(grid: Grid, seed: u32, repetitions: RangeInclusive<u32>) -> Vec<Cel
 }
 
 /// Returns all cells of one repetition.
-fn cells(grid: Grid, repetition: u32) -> Vec<Cell> {
+fn cells(grid: Grid, repetition: u32) -> Vec<PlanIndices> {
     let Grid { targets, sizes, loads } = grid;
     let mut cells = Vec::with_capacity(targets * sizes * loads);
     for load in 0..loads {
         for size in 0..sizes {
-            cells.extend((0..targets).map(|target| Cell { target, size, load, repetition }));
+            cells.extend((0..targets).map(|target| PlanIndices { target, size, load, repetition }));
         }
     }
     cells
 }
 
 /// Returns the shuffled cells of a single block.
-fn block(grid: Grid, seed: u32, repetition: u32) -> Vec<Cell> {
+fn block(grid: Grid, seed: u32, repetition: u32) -> Vec<PlanIndices> {
     let mut cells = cells(grid, repetition);
     shuffle(&mut cells, seed, ALONE | u64::from(repetition));
     cells
 }
 
 /// Returns two blocks shuffled together. The first run of each cell belongs to the first repetition.
-fn pair(grid: Grid, seed: u32, first: u32) -> Vec<Cell> {
+fn pair(grid: Grid, seed: u32, first: u32) -> Vec<PlanIndices> {
     let mut cells = [cells(grid, first), cells(grid, first)].concat();
     shuffle(&mut cells, seed, u64::from(first / 2));
     for place in 0..cells.len() {
@@ -108,7 +108,7 @@ mod tests {
         Grid { targets, sizes, loads }
     }
 
-    fn targets(cells: &[Cell]) -> Vec<usize> {
+    fn targets(cells: &[PlanIndices]) -> Vec<usize> {
         cells.iter().map(|cell| cell.target).collect()
     }
 

@@ -31,7 +31,7 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    compare::{chosen::Options, load, view::Comparison},
+    compare::{chosen::Options, load, pages::Actions, view::Comparison},
     experiments::{
         describe::describe_plan,
         knee::history::Search,
@@ -43,12 +43,11 @@ use crate::{
     profiles::links::{SettingLinks, links},
     runs::{model::Run, pages::remarks::Remarks},
     web::{
-        contents::Contents,
         format,
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         series_style::Marks,
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -114,6 +113,8 @@ pub struct ExperimentView {
     /// Links to its profiles.
     profiles: Vec<SettingLinks>,
     runs: RunList,
+    /// Actions on the comparison.
+    acts: Actions,
     baseline: Option<String>,
     scope: Scope,
 }
@@ -185,7 +186,12 @@ impl ExperimentView {
     fn new(full: ExperimentWithRuns, comparison: Option<Comparison>, data: &PageData) -> Self {
         let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } = full;
         let PageData { full: _, so_far, marks, feed, baseline, scope } = data;
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("experiments", experiment.id.as_str())
+            .extend_pairs(baseline.iter().map(|key| ("baseline", key)))
+            .finish();
         Self {
+            acts: Actions::new(query, comparison.as_ref(), *scope),
             description: describe_plan(&experiment.plan),
             remarks: remarks::of_experiment(&experiment, *scope),
             comparison,
@@ -203,20 +209,6 @@ impl ExperimentView {
         }
     }
 
-    /// Returns the sections of the page.
-    fn contents(&self) -> Contents {
-        let has_rule = self.so_far.as_ref().is_some_and(|so_far| so_far.rule.is_some());
-        let before = [
-            (!self.is_over(), "progress", "Progress"),
-            (self.so_far.is_some(), "so-far", if has_rule { "Adaptive repetitions" } else { "Differences so far" }),
-            (!self.searches.is_empty(), "steps", "Knee search"),
-        ];
-        let before = before.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title));
-        let comparison = self.comparison.iter().flat_map(Comparison::sections);
-        let profiles = (!self.profiles.is_empty()).then_some(("profiles", "Profiles"));
-        Contents::new(before.chain(comparison).chain(profiles).chain([("runs", "Runs")]))
-    }
-
     fn is_over(&self) -> bool {
         self.progress.is_over()
     }
@@ -228,11 +220,6 @@ impl ExperimentView {
     /// Whether the user may add repetitions: not if the experiment decides how often it measures.
     fn may_add(&self) -> bool {
         self.may_submit() && !self.experiment.is_open && self.experiment.plan.knee.is_none()
-    }
-
-    /// Returns the seed of the run order.
-    fn seed(&self) -> Option<u32> {
-        self.experiment.plan.seed
     }
 
     /// Whether the runs have different loads.
@@ -249,7 +236,7 @@ impl ExperimentView {
         self.may_submit() && !self.experiment.plan.scenario.is_empty()
     }
 
-    fn submitted(&self) -> Moment {
+    fn submitted(&self) -> RelativeTime {
         time_ago::ago(Some(self.experiment.created_at_ms))
     }
 
@@ -320,9 +307,9 @@ pub(crate) async fn follow(
     QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<impl IntoResponse> {
     let data = PageData::read(&state, &id, query.baseline(), caller.scope).await?;
-    let concerns = Concerns::Experiment(data.full.experiment.id.clone());
+    let topic = Topic::Experiment(data.full.experiment.id.clone());
     let view = LiveExperiment { state: state.clone(), compared: usize::MAX, data };
-    live::follow(&state, &caller.name, concerns, view)
+    live::follow(&state, &caller.name, topic, view)
 }
 
 struct LiveExperiment {
@@ -333,8 +320,8 @@ struct LiveExperiment {
 }
 
 impl View for LiveExperiment {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        if beat == Beat::Time {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
+        if tick == Tick::Time {
             let full = &mut self.data.full;
             full.progress = progress(&full.experiment, &full.runs, now_ms());
         } else {
@@ -345,14 +332,13 @@ impl View for LiveExperiment {
         let comparison = if self.compared == ended { None } else { self.data.comparison(&self.state).await? };
         let view = self.data.view(comparison);
         let mut patches = Vec::new();
-        if beat != Beat::Time {
+        if tick != Tick::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
             patches.push(live::patch(&StepsPart { view: &view })?);
             patches.push(live::patch(&SoFarPart { view: &view })?);
         }
         if self.compared != ended {
             patches.push(live::patch(&ComparisonPart { view: &view })?);
-            patches.push(live::patch(&view.contents())?);
             self.compared = ended;
         }
         // Last, because at the end this part removes the live connection: later patches would be ignored.

@@ -92,8 +92,8 @@ pub struct Plan {
     /// Default: 0, the agent itself generates it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cluster_generators: u32,
-    /// HTTP version of the requests: `auto`, `1.1` or `2`. Default: `auto`, with which k6 uses HTTP/2 if the target offers
-    /// it with TLS. k6 can't force `2`.
+    /// HTTP version of the requests: `auto`, `1.1` or `2`. Default: `auto`, with which k6 uses HTTP/2 if the target
+    /// offers it with TLS. k6 can't force `2`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub http_version: HttpVersion,
 }
@@ -142,8 +142,8 @@ pub fn default_retries() -> u32 {
     1
 }
 
-/// The number of profiled repetitions if none is named: the fewest with which a difference can be shown at 5 %, because 2
-/// of the 70 ways to assign four and four runs to two sides separate them.
+/// The number of profiled repetitions if none is named: the fewest with which a difference can be shown at 5 %, because
+/// 2 of the 70 ways to assign four and four runs to two sides separate them.
 pub const PROFILED_REPETITIONS: u32 = 4;
 
 /// The most profiled repetitions of a cell.
@@ -167,8 +167,8 @@ impl Plan {
 
     /// Sets the warm-up if the plan does not: until steady if one of the targets compiles while it runs.
     ///
-    /// All targets are warmed up alike then, each until it is steady. With one length for all, either the compiling ones
-    /// would still be warming up when they are measured, or the comparison would be one of different warm-ups.
+    /// All targets are warmed up alike then, each until it is steady. With one length for all, either the compiling
+    /// ones would still be warming up when they are measured, or the comparison would be one of different warm-ups.
     #[must_use]
     pub fn with_warm_up(self, compiles: bool) -> Self {
         // Several generators must end their warm-ups together.

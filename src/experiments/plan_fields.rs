@@ -1,4 +1,5 @@
-//! Fields of a plan that users give as one text: the form, the flags of `run new` and "As command" read this list. Pure.
+//! Fields of a plan that users give as one text: the form, the flags of `run new` and "As command" read this list.
+//! Pure.
 
 use brewbench_wire::run_spec::HttpVersion;
 
@@ -72,7 +73,7 @@ pub struct PlanField {
 }
 
 /// Finds a field by its flag.
-pub fn named(flag: &str) -> Option<&'static PlanField> {
+pub fn find(flag: &str) -> Option<&'static PlanField> {
     FIELDS.iter().find(|field| field.flag == flag)
 }
 

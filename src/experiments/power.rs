@@ -122,7 +122,7 @@ impl PlanPower {
     }
 
     /// Describes the power in a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { comparisons, primary, needed, chosen, detectable } = self;
         if !self.is_enough() {
             return format!("A comparison needs {} repetitions; the plan has {chosen}.", Self::fewest());
@@ -160,12 +160,12 @@ mod tests {
     fn more_comparisons_take_more_repetitions() {
         let power = plan_power(&plan_with(3, 2, 5), None).expect("something to compare");
         assert_eq!((power.comparisons, power.needed, power.chosen), (6, 8, 5));
-        assert!(power.is_enough() && power.sentence().starts_with("With 8 repetitions instead of 5, "), "{power:?}");
+        assert!(power.is_enough() && power.describe().starts_with("With 8 repetitions instead of 5, "), "{power:?}");
         let power = plan_power(&plan_with(3, 2, 3), None).expect("something to compare");
-        assert_eq!(power.sentence(), "A comparison needs 4 repetitions; the plan has 3.");
+        assert_eq!(power.describe(), "A comparison needs 4 repetitions; the plan has 3.");
         let power = plan_power(&plan_with(2, 1, 5), None).expect("something to compare");
         assert!(power.is_enough() && power.needed == 5, "{power:?}");
-        assert_eq!(power.sentence(), "All metrics can be decided.");
+        assert_eq!(power.describe(), "All metrics can be decided.");
         assert_eq!(plan_power(&plan_with(1, 4, 5), None), None);
     }
 

@@ -75,7 +75,7 @@ pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress 
         _ => ExperimentState::InProgress,
     };
     let several = experiment.plan.loads.len() > 1 || experiment.plan.knee.is_some();
-    let now = active.map(|run| match load::of(&run.spec, load::words) {
+    let now = active.map(|run| match load::describe_with(&run.spec, load::describe) {
         Some(load) if several => format!("{} · {load}", describe(run)),
         _ => describe(run),
     });

@@ -24,7 +24,7 @@ use crate::{
         model::{Experiment, ExperimentWithRuns},
     },
     runs::{
-        model::Note,
+        model::NoteText,
         pages::remarks::{LabelForm, NoteForm, Remarks, answer},
         remarks::{checked_label, checked_note},
     },
@@ -59,14 +59,14 @@ pub async fn remove_label(
 
 /// Sets the note of an experiment; an empty note removes it.
 #[utoipa::path(put, path = "/api/v1/experiments/{id}/note", tag = "experiments", params(("id" = String, Path)),
-    request_body = Note,
+    request_body = NoteText,
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn set_note(
     _: Submit,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    Input(note): Input<Note>,
+    Input(note): Input<NoteText>,
 ) -> Result<Json<ExperimentWithRuns>> {
     write(&state, &id, &note.note).await?;
     Ok(Json(find_with_runs(&state, &id).await?))

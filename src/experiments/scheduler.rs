@@ -51,7 +51,7 @@ async fn advance_all(state: &AppState) -> Result<()> {
 }
 
 async fn advance(state: &AppState, id: &ExperimentId) -> Result<()> {
-    let Some(experiment) = experiments::store::one(&state.db.read, id).await?.filter(|experiment| experiment.is_open)
+    let Some(experiment) = experiments::store::find(&state.db.read, id).await?.filter(|experiment| experiment.is_open)
     else {
         return Ok(());
     };

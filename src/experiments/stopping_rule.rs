@@ -121,7 +121,7 @@ impl StoppingRule {
     }
 
     /// Describes the rule: `until intervals are narrower than 2%, at most 20 repetitions`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { narrower_than, at_most } = self;
         format!("until intervals are narrower than {}, at most {at_most} repetitions", share_text(*narrower_than))
     }

@@ -89,7 +89,7 @@ impl TryFrom<ExperimentRow> for Experiment {
 }
 
 /// Returns an experiment, if it exists.
-pub async fn one(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Experiment>> {
+pub async fn find(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Experiment>> {
     let row = sqlx::query_as!(
         ExperimentRow,
         "select id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by
@@ -204,7 +204,7 @@ pub async fn resume(pool: &SqlitePool, id: &ExperimentId, act: &AuditEvent) -> s
 pub async fn close(pool: &SqlitePool, id: &ExperimentId, act: &AuditEvent) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     end(&mut transaction, id).await?;
-    audit::note(&mut transaction, act).await?;
+    audit::record(&mut transaction, act).await?;
     transaction.commit().await
 }
 
@@ -242,7 +242,7 @@ pub async fn replan(
     .execute(&mut *connection)
     .await?;
     if changed.rows_affected() > 0 {
-        audit::note(connection, act).await?;
+        audit::record(connection, act).await?;
     }
     Ok(changed.rows_affected() > 0)
 }

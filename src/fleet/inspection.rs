@@ -24,7 +24,7 @@ use crate::{
     auth::caller::{Caller, Submit},
     catalog::{
         self,
-        model::{Check, Revision, ScenarioInfo, ScenarioText},
+        model::{Revision, ScenarioInfo, ScenarioText, ScriptCheck},
     },
     fleet::presence::Presence,
 };
@@ -100,7 +100,7 @@ pub async fn check(state: &AppState, presence: &Presence, name: &str, sha256: Op
 }
 
 /// Asks one agent after another until one has checked the script; `None` if none could.
-async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -> Option<Check> {
+async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -> Option<ScriptCheck> {
     let source_is_bundled = scenarios::is_bundled(scenario);
     let mut tried = Vec::new();
     loop {
@@ -123,7 +123,7 @@ async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -
                 continue;
             }
         };
-        return Some(Check { agent: agent.clone(), engine, at_ms: now_ms(), fault });
+        return Some(ScriptCheck { agent: agent.clone(), engine, at_ms: now_ms(), fault });
     }
 }
 

@@ -35,7 +35,7 @@ use crate::{
         model::{About, Agent, Availability, ClusterGenerators},
         presence::Presence,
     },
-    runs::{self, pages::row::Line, store::latest},
+    runs::{self, pages::row::ListedRun, store::latest},
     web::{
         address,
         badge::{self, Badge},
@@ -43,7 +43,7 @@ use crate::{
         form,
         format::{self, Figure},
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -59,7 +59,7 @@ const CLOCK_TOLERANCE_MS: i64 = 2_000;
 struct AgentsPage {
     shell: Shell,
     /// Active alerts.
-    notices: Arc<[ActiveAlert]>,
+    active_alerts: Arc<[ActiveAlert]>,
     agents: Vec<View>,
     /// Filter: only agents with this label.
     label: Option<String>,
@@ -93,7 +93,7 @@ struct AgentPage {
     shell: Shell,
     view: View,
     targets: Vec<(String, String)>,
-    lines: Vec<Line>,
+    lines: Vec<ListedRun>,
     scope: Scope,
 }
 
@@ -126,7 +126,7 @@ impl AgentPage {
 pub(crate) struct View {
     pub(crate) agent: Agent,
     /// Its current run.
-    pub(crate) doing: Option<Line>,
+    pub(crate) doing: Option<ListedRun>,
 }
 
 impl View {
@@ -135,7 +135,7 @@ impl View {
     }
 
     /// Returns the time that goes with `since_word`.
-    fn since(&self) -> Moment {
+    fn since(&self) -> RelativeTime {
         let Agent { revoked_at_ms, availability, availability_at_ms, last_seen_at_ms, created_at_ms, .. } = &self.agent;
         let disabled_at_ms = availability_at_ms.filter(|_| *availability == Availability::Disabled);
         time_ago::ago(revoked_at_ms.or(disabled_at_ms).or(*last_seen_at_ms).or(Some(*created_at_ms)))
@@ -255,11 +255,11 @@ async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
 }
 
 /// Returns table rows of these runs, newest first.
-pub(crate) async fn lines(state: &AppState, ids: &[RunId]) -> Result<Vec<Line>> {
+pub(crate) async fn lines(state: &AppState, ids: &[RunId]) -> Result<Vec<ListedRun>> {
     let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-    Ok(runs.into_iter().rev().map(|run| Line::new(run, &marks)).collect())
+    Ok(runs.into_iter().rev().map(|run| ListedRun::new(run, &marks)).collect())
 }
 
 async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Option<String>) -> Result<AgentsPage> {
@@ -267,7 +267,7 @@ async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Opt
     agents.retain(|view| label.as_ref().is_none_or(|label| view.agent.labels.contains(label)));
     Ok(AgentsPage {
         shell: Shell::signed_in("Agents", Section::Agents, &caller.name),
-        notices: state.notices.now(),
+        active_alerts: state.active_alerts.now(),
         agents,
         label,
         scope: caller.scope,

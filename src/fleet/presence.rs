@@ -117,7 +117,7 @@ impl Presence {
         let free =
             |(name, agent): &(&String, &mut Connected)| agent.is_free() && is_able(name, agent.hello.any_scenario);
         let (name, agent) = all.iter_mut().find(free)?;
-        let engine = Engine::of(&agent.hello.engines.first()?.version());
+        let engine = Engine::from_report(&agent.hello.engines.first()?.version());
         agent.inspecting = Some(id);
         let (sender, finding) = oneshot::channel();
         self.waiting().push((id, agent.connection, sender));

@@ -35,7 +35,7 @@ pub async fn insert_agent(
     .execute(&mut *transaction)
     .await
     .map_err(|fault| taken(fault, || format!("an agent {name:?} already exists; choose another name")))?;
-    audit::note(&mut transaction, act).await?;
+    audit::record(&mut transaction, act).await?;
     Ok(transaction.commit().await?)
 }
 

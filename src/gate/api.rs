@@ -13,7 +13,7 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    cells::{Cell, Side, cells},
+    cells::{GateCell, GateSide, cells},
     decide::{Question, decide},
     junit, markdown,
     obstacle::{MIN_REPETITIONS, Suspect},
@@ -27,7 +27,7 @@ use crate::{
     },
     auth::caller::Read,
     baselines::resolve::{Kind, Resolved, resolve},
-    compare::{chosen::MAX_RUNS, comparability::Circumstance, context::known, statistics::power::MAX_REPETITIONS},
+    compare::{chosen::MAX_RUNS, comparability::Circumstance, context::load, statistics::power::MAX_REPETITIONS},
     gate::model::Gate,
     runs::model::Run,
     web::format::plural,
@@ -55,8 +55,8 @@ pub struct GateQuery {
     pub baseline_target: Option<String>,
     /// The target of the candidate, `name` or `name@version`.
     pub candidate_target: Option<String>,
-    /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `kinds`, `durations`, `warm-ups`, `limits`,
-    /// `origins`, `setups`, `environments`, `work`.
+    /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `kinds`, `durations`, `warm-ups`,
+    /// `limits`, `origins`, `setups`, `environments`, `work`.
     #[serde(default)]
     pub accept: Vec<String>,
     /// Includes suspect runs.
@@ -71,7 +71,7 @@ pub struct GateQuery {
     pub max_repeat: Option<usize>,
     /// The format of the response. The default is `json`.
     #[serde(default)]
-    format: Format,
+    format: GateFormat,
 }
 
 impl GateQuery {
@@ -95,7 +95,7 @@ fn number_if_any<'de, D: Deserializer<'de>>(field: D) -> std::result::Result<Opt
 /// The format of the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+enum GateFormat {
     #[default]
     Json,
     Markdown,
@@ -114,9 +114,9 @@ pub async fn gate(
 ) -> Result<Response> {
     let gate = evaluate(&state, &query).await?;
     Ok(match query.format {
-        Format::Json => Json(gate).into_response(),
-        Format::Markdown => typed("text/markdown; charset=utf-8", markdown::text(&gate)),
-        Format::Junit => typed("application/xml; charset=utf-8", junit::text(&gate)),
+        GateFormat::Json => Json(gate).into_response(),
+        GateFormat::Markdown => typed("text/markdown; charset=utf-8", markdown::text(&gate)),
+        GateFormat::Junit => typed("application/xml; charset=utf-8", junit::text(&gate)),
     })
 }
 
@@ -142,7 +142,7 @@ pub async fn evaluate(state: &AppState, query: &GateQuery) -> Result<Gate> {
     let cells = if base.runs.is_empty() || new.runs.is_empty() {
         Vec::new()
     } else {
-        let side = |role, resolved: &Resolved, target: &Option<String>| Side {
+        let side = |role, resolved: &Resolved, target: &Option<String>| GateSide {
             role,
             runs: resolved.runs.clone(),
             target: target.clone().filter(|target| !target.is_empty()),
@@ -152,13 +152,13 @@ pub async fn evaluate(state: &AppState, query: &GateQuery) -> Result<Gate> {
         cells(&baseline, &candidate).map_err(Error::Invalid)?
     };
     let runs: Vec<Run> = base.runs.iter().chain(&new.runs).cloned().collect();
-    let known = known(state, &runs).await?;
+    let known = load(state, &runs).await?;
     let suspect = if query.accept_suspect { Suspect::Accepted } else { Suspect::Excluded };
     let question =
         Question { rules: &rules, accept: &accept, suspect, primary, max_repeat, cells: &cells, known: &known };
     let decided = decide(&question);
     let notes = gone.into_iter().chain(decided.notes).collect();
-    let chosen = |side: fn(&Cell) -> &Vec<Run>| cells.iter().flat_map(side).collect::<Vec<&Run>>();
+    let chosen = |side: fn(&GateCell) -> &Vec<Run>| cells.iter().flat_map(side).collect::<Vec<&Run>>();
     let title = title((&base, &chosen(|cell| &cell.baseline)), (&new, &chosen(|cell| &cell.candidate)));
     Ok(Gate { title, baseline: base.text, candidate: new.text, url, notes, ..decided })
 }

@@ -10,7 +10,7 @@ use crate::{
 
 /// One side of the gate, as requested.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Side {
+pub struct GateSide {
     /// `baseline` or `candidate`, for messages.
     pub role: &'static str,
     /// Its runs.
@@ -21,7 +21,7 @@ pub struct Side {
 
 /// Runs of both sides in one setting. Their circumstances may still differ.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct GateCell {
     /// The target and its setting.
     pub name: String,
     /// Runs of the baseline.
@@ -54,7 +54,7 @@ impl TargetVersion {
 }
 
 /// Finds the cells. Fails with a message if the targets are ambiguous.
-pub fn cells(baseline: &Side, candidate: &Side) -> Result<Vec<Cell>, String> {
+pub fn cells(baseline: &GateSide, candidate: &GateSide) -> Result<Vec<GateCell>, String> {
     let pairs = pairs(baseline, candidate)?;
     let itself = |(base, new): &&(TargetVersion, TargetVersion)| base == new && baseline.runs == candidate.runs;
     if let Some((target, _)) = pairs.iter().find(itself) {
@@ -68,13 +68,13 @@ pub fn cells(baseline: &Side, candidate: &Side) -> Result<Vec<Cell>, String> {
 }
 
 fn pair_cells(
-    baseline: &Side,
-    candidate: &Side,
+    baseline: &GateSide,
+    candidate: &GateSide,
     base: &TargetVersion,
     new: &TargetVersion,
     several: bool,
-) -> Vec<Cell> {
-    let runs = |side: &Side, target: &TargetVersion| -> Vec<Run> {
+) -> Vec<GateCell> {
+    let runs = |side: &GateSide, target: &TargetVersion| -> Vec<Run> {
         side.runs.iter().filter(|run| target.has(run)).cloned().collect()
     };
     let (baseline, candidate) = (runs(baseline, base), runs(candidate, new));
@@ -84,10 +84,10 @@ fn pair_cells(
         (true, _) => format!("{}: {label}", new.target),
         (false, label) => label.to_owned(),
     };
-    let mut cells: Vec<Cell> = selection
+    let mut cells: Vec<GateCell> = selection
         .settings
         .iter()
-        .map(|setting| Cell { name: name(&setting.label), baseline: Vec::new(), candidate: Vec::new() })
+        .map(|setting| GateCell { name: name(&setting.label), baseline: Vec::new(), candidate: Vec::new() })
         .collect();
     for group in selection.groups {
         for run in group.runs {
@@ -100,7 +100,7 @@ fn pair_cells(
 
 /// Pairs the targets: the requested ones, else the only ones, else those with equal names if both sides have the same
 /// names.
-fn pairs(baseline: &Side, candidate: &Side) -> Result<Vec<(TargetVersion, TargetVersion)>, String> {
+fn pairs(baseline: &GateSide, candidate: &GateSide) -> Result<Vec<(TargetVersion, TargetVersion)>, String> {
     let (bases, news) = (targets(baseline)?, targets(candidate)?);
     match (bases.as_slice(), news.as_slice()) {
         ([base], [new]) => return Ok(vec![(base.clone(), new.clone())]),
@@ -122,7 +122,7 @@ fn pairs(baseline: &Side, candidate: &Side) -> Result<Vec<(TargetVersion, Target
 }
 
 /// Returns the targets of a side by name and version, or the requested one.
-fn targets(side: &Side) -> Result<Vec<TargetVersion>, String> {
+fn targets(side: &GateSide) -> Result<Vec<TargetVersion>, String> {
     let names: BTreeSet<&str> = side.runs.iter().map(|run| run.spec.target.as_str()).collect();
     let mut all = Vec::new();
     for name in names {
@@ -146,7 +146,7 @@ fn targets(side: &Side) -> Result<Vec<TargetVersion>, String> {
     }
 }
 
-fn one_of(side: &Side, all: &[TargetVersion]) -> Result<TargetVersion, String> {
+fn one_of(side: &GateSide, all: &[TargetVersion]) -> Result<TargetVersion, String> {
     match all {
         [one] => Ok(one.clone()),
         _ => Err(format!(
@@ -172,9 +172,9 @@ mod tests {
         (1..=3).map(make).collect()
     }
 
-    fn side(role: &'static str, runs: Vec<Run>) -> Side {
+    fn side(role: &'static str, runs: Vec<Run>) -> GateSide {
         let runs = runs.into_iter().map(|run| Run { id: format!("{role} {}", run.id).into(), ..run }).collect();
-        Side { role, runs, target: None }
+        GateSide { role, runs, target: None }
     }
 
     fn versioned(version: &str, target: &str) -> Vec<Run> {
@@ -219,7 +219,8 @@ mod tests {
     #[test]
     fn no_target_is_compared_with_itself() {
         let runs = [versioned("1.0", "a"), versioned("1.0", "b")].concat();
-        let side = |role, target: Option<&str>| Side { role, runs: runs.clone(), target: target.map(str::to_owned) };
+        let side =
+            |role, target: Option<&str>| GateSide { role, runs: runs.clone(), target: target.map(str::to_owned) };
         let fault = cells(&side("baseline", None), &side("candidate", None)).expect_err("the same runs");
         assert!(fault.starts_with("a@1.0 would be compared with itself"), "{fault}");
         let cells = cells(&side("baseline", Some("a")), &side("candidate", Some("b"))).expect("cells");
@@ -230,8 +231,8 @@ mod tests {
     fn a_requested_target_is_used_and_an_unknown_one_is_an_error() {
         let runs = [versioned("1.0", "servy"), versioned("2.0", "servy")].concat();
         let choose = |base: &str, new: &str| {
-            let one = Side { target: Some(base.to_owned()), ..side("baseline", runs.clone()) };
-            let other = Side { target: Some(new.to_owned()), ..side("candidate", runs.clone()) };
+            let one = GateSide { target: Some(base.to_owned()), ..side("baseline", runs.clone()) };
+            let other = GateSide { target: Some(new.to_owned()), ..side("candidate", runs.clone()) };
             cells(&one, &other).map(|cells| cells[0].candidate[0].version.clone())
         };
         assert_eq!(choose("servy@1.0", "servy@2.0"), Ok(Some("2.0".to_owned())));

@@ -6,19 +6,19 @@
 
 use std::collections::BTreeSet;
 
-use super::cells::Cell;
+use super::cells::GateCell;
 use crate::{
     compare::{
         comparability::{Circumstance, Environments, Machines, differing_code, is_balanced, machine_differences},
-        equal_work::{self, Side},
-        known::Known,
+        comparison_context::ComparisonContext,
+        equal_work::{self, NamedRuns},
         work_difference::WorkDifference,
     },
     runs::model::Run,
 };
 
 /// Returns the confounders of a cell, each with a description.
-pub fn confounders(cell: &Cell, environments: &Environments) -> Vec<(Circumstance, String)> {
+pub fn confounders(cell: &GateCell, environments: &Environments) -> Vec<(Circumstance, String)> {
     let sides = sides(cell);
     let differs = |one: &Circumstance| *one != Circumstance::Agents || !is_balanced(&sides);
     let plain = Circumstance::ALL.into_iter().filter(differs).filter_map(|one| Some((one, differ(cell, one)?)));
@@ -29,20 +29,20 @@ pub fn confounders(cell: &Cell, environments: &Environments) -> Vec<(Circumstanc
 }
 
 /// Returns how the work of both sides differs, including differences that a user has accepted.
-pub fn different_work(cell: &Cell, known: &Known) -> Vec<WorkDifference> {
+pub fn different_work(cell: &GateCell, known: &ComparisonContext) -> Vec<WorkDifference> {
     let [baseline, candidate] = sides(cell);
-    let sides = [Side { name: "baseline", runs: &baseline }, Side { name: "candidate", runs: &candidate }];
+    let sides = [NamedRuns { name: "baseline", runs: &baseline }, NamedRuns { name: "candidate", runs: &candidate }];
     equal_work::between(sides, known)
 }
 
 /// Returns the valid runs of both sides.
-fn sides(cell: &Cell) -> [Vec<&Run>; 2] {
+fn sides(cell: &GateCell) -> [Vec<&Run>; 2] {
     [&cell.baseline, &cell.candidate].map(|runs| runs.iter().filter(|run| run.counts()).collect())
 }
 
-fn differ(cell: &Cell, circumstance: Circumstance) -> Option<String> {
+fn differ(cell: &GateCell, circumstance: Circumstance) -> Option<String> {
     let of = |runs: &[Run]| {
-        runs.iter().filter(|run| run.counts()).filter_map(|run| circumstance.of(run)).collect::<BTreeSet<_>>()
+        runs.iter().filter(|run| run.counts()).filter_map(|run| circumstance.value_in(run)).collect::<BTreeSet<_>>()
     };
     let (base, new) = (of(&cell.baseline), of(&cell.candidate));
     let joined = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" and ");
@@ -85,9 +85,9 @@ mod tests {
         (1..=3).map(make).collect()
     }
 
-    fn cell(change: impl Fn(Run) -> Run) -> Cell {
+    fn cell(change: impl Fn(Run) -> Run) -> GateCell {
         let candidate = thrice(|n| change(Run { id: format!("new-{n}").into(), ..run("servy", n) }));
-        Cell { name: String::new(), baseline: thrice(|n| run("servy", n)), candidate }
+        GateCell { name: String::new(), baseline: thrice(|n| run("servy", n)), candidate }
     }
 
     fn environment(facts: &[(&str, &str)]) -> RunEnvironment {
@@ -138,11 +138,11 @@ mod tests {
             let agent = if run.repetition == 2 { "laptop" } else { "bench-01" };
             Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned().into()), ..run }
         };
-        let both = |mut cell: Cell| {
+        let both = |mut cell: GateCell| {
             cell.baseline = cell.baseline.into_iter().map(on_two).collect();
             cell
         };
-        let kinds = |cell: &Cell| {
+        let kinds = |cell: &GateCell| {
             let known = |run: &Run| {
                 let kernel = run.agent.as_deref().unwrap_or_default();
                 (run.id.clone(), RunEnvironment { run: run.id.clone(), ..environment(&[("kernel.release", kernel)]) })

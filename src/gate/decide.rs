@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    cells::Cell,
+    cells::GateCell,
     obstacle::{self, Suspect, obstacle},
     rule::Rule,
     ruling::{Ruling, rule_on},
@@ -16,14 +16,14 @@ use super::{
 use crate::{
     compare::{
         comparability::Circumstance,
-        known::Known,
+        comparison_context::ComparisonContext,
         metric::Metric,
         pair::{Basis, basis},
         statistics::{self, Question as Answer, spending},
     },
     gate::{
         confounders::{confounders, different_work},
-        model::{Check, Gate, More, Outcome},
+        model::{Gate, MissingRepetitions, Outcome, RuleCheck},
     },
     runs::model::Run,
     web::format::plural,
@@ -43,14 +43,14 @@ pub struct Question<'a> {
     /// The maximum number of repetitions, if they are added until the gate decides.
     pub max_repeat: Option<usize>,
     /// The runs to compare.
-    pub cells: &'a [Cell],
+    pub cells: &'a [GateCell],
     /// Context besides the runs.
-    pub known: &'a Known,
+    pub known: &'a ComparisonContext,
 }
 
 /// A cell that the candidate was measured in.
 struct Judged<'a> {
-    cell: &'a Cell,
+    cell: &'a GateCell,
     /// Why it can't be judged.
     obstacle: Option<String>,
     /// The basis of the comparison for each metric; none without values.
@@ -119,7 +119,7 @@ pub fn decide(question: &Question) -> Gate {
     }
 }
 
-fn bases(question: &Question, cell: &Cell) -> Vec<(Metric, Option<Basis>)> {
+fn bases(question: &Question, cell: &GateCell) -> Vec<(Metric, Option<Basis>)> {
     let [base, new] = [&cell.baseline, &cell.candidate].map(|runs| question.suspect.usable(runs));
     let mut all: Vec<(Metric, Option<Basis>)> = Vec::new();
     for rule in question.rules {
@@ -166,8 +166,8 @@ fn primary(question: &Question, judged: &Judged) -> Metric {
     [question.primary, Some(usual), cost].into_iter().flatten().find(has).unwrap_or(question.rules[0].metric)
 }
 
-fn check_without_runs(rule: &Rule) -> Check {
-    Check {
+fn check_without_runs(rule: &Rule) -> RuleCheck {
+    RuleCheck {
         rule: rule.to_string(),
         metric: rule.metric,
         setting: "all".to_owned(),
@@ -183,7 +183,7 @@ fn check_without_runs(rule: &Rule) -> Check {
     }
 }
 
-fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answer>, alpha: f64) -> Check {
+fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answer>, alpha: f64) -> RuleCheck {
     let Judged { cell, obstacle, .. } = judged;
     let [base, new] = [&cell.baseline, &cell.candidate].map(|runs| values(question, rule.metric, runs));
     let middle = |values: &[f64]| rule.metric.middle_of(values.to_vec());
@@ -206,7 +206,7 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answe
     let ratio = change.filter(|_| !rule.metric.is_share()).map(|by| 1.0 + by);
     let baseline = basis.and_then(|basis| basis.base(rule.metric, ratio)).or_else(|| middle(&base));
     let beside = |by: f64| baseline.map(|base| if rule.metric.is_share() { base + by } else { base * (1.0 + by) });
-    Check {
+    RuleCheck {
         rule: rule.to_string(),
         metric: rule.metric,
         setting: cell.name.clone(),
@@ -227,11 +227,11 @@ fn values(question: &Question, metric: Metric, runs: &[Run]) -> Vec<f64> {
 }
 
 /// Returns the repetitions that would help if the plan allows more and one experiment has all cells.
-fn more(question: &Question, judged: &[Judged], checks: &[Check]) -> Option<More> {
+fn more(question: &Question, judged: &[Judged], checks: &[RuleCheck]) -> Option<MissingRepetitions> {
     let max = question.max_repeat?;
-    // Without an interval something else than the number of repetitions is in the way. An estimate of more than any plan
-    // allows may be wrong: later looks see better.
-    let is_hopeless = |check: &&Check| check.needed.is_none() && check.interval.is_none();
+    // Without an interval something else than the number of repetitions is in the way. An estimate of more than any
+    // plan allows may be wrong: later looks see better.
+    let is_hopeless = |check: &&RuleCheck| check.needed.is_none() && check.interval.is_none();
     if checks.iter().filter(|check| check.outcome == Outcome::CannotSay).any(|check| is_hopeless(&check)) {
         return None;
     }
@@ -240,19 +240,19 @@ fn more(question: &Question, judged: &[Judged], checks: &[Check]) -> Option<More
     let is_one = runs().all(|run| run.experiment.as_ref() == Some(&experiment));
     let done = runs().map(|run| run.repetition as usize).max()?;
     let next = spending::next_look(done, max).filter(|_| is_one)?;
-    Some(More { experiment, repetitions: next - done })
+    Some(MissingRepetitions { experiment, repetitions: next - done })
 }
 
-fn worst(checks: &[Check]) -> Outcome {
+fn worst(checks: &[RuleCheck]) -> Outcome {
     [Outcome::Regression, Outcome::CannotSay]
         .into_iter()
         .find(|outcome| checks.iter().any(|check| check.outcome == *outcome))
         .unwrap_or(Outcome::Fine)
 }
 
-fn headline(outcome: Outcome, checks: &[Check]) -> String {
-    let words = outcome.words();
-    let deciding: Vec<&Check> = checks.iter().filter(|check| check.outcome == outcome).collect();
+fn headline(outcome: Outcome, checks: &[RuleCheck]) -> String {
+    let words = outcome.label();
+    let deciding: Vec<&RuleCheck> = checks.iter().filter(|check| check.outcome == outcome).collect();
     let Some(first) = deciding.first() else { return words.to_owned() };
     let more = match deciding.len() {
         1 => String::new(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::gate::model::{Check, Gate, Outcome};
+use crate::gate::model::{Gate, Outcome, RuleCheck};
 
 /// Renders the file.
 pub fn text(gate: &Gate) -> String {
@@ -26,8 +26,8 @@ pub fn text(gate: &Gate) -> String {
     text
 }
 
-fn case(check: &Check) -> String {
-    let Check { rule, setting, outcome, reason, repetitions: [base, new], .. } = check;
+fn case(check: &RuleCheck) -> String {
+    let RuleCheck { rule, setting, outcome, reason, repetitions: [base, new], .. } = check;
     let head = format!("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", escaped(setting), escaped(rule));
     let detail = format!(
         "{reason}; baseline {} ({base} repetitions), candidate {} ({new} repetitions)",

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    gate::model::{Check, Gate, Outcome},
+    gate::model::{Gate, Outcome, RuleCheck},
     web::markdown::plain,
 };
 
@@ -37,7 +37,7 @@ pub fn text(gate: &Gate) -> String {
     text
 }
 
-fn table(checks: &[Check]) -> String {
+fn table(checks: &[RuleCheck]) -> String {
     let mut text = "| rule | setting | baseline | candidate | difference | repetitions | |\n".to_owned();
     text.push_str("|---|---|--:|--:|--:|--:|---|\n");
     for check in checks {
@@ -64,7 +64,7 @@ pub(super) mod tests {
 
     /// A regression, a passed rule and one that cannot say, with names that look like markup.
     pub fn gate() -> Gate {
-        let check = |rule: &str, metric, outcome, reason: &str| Check {
+        let check = |rule: &str, metric, outcome, reason: &str| RuleCheck {
             rule: rule.to_owned(),
             metric,
             setting: "2 vCPU | <b>".to_owned(),

@@ -22,11 +22,11 @@ pub struct Gate {
     /// The candidate as named in the request.
     pub candidate: String,
     /// One check for each rule and setting.
-    pub checks: Vec<Check>,
+    pub checks: Vec<RuleCheck>,
     /// The error rate that this look at the figures may spend: 0.05, or less if repetitions are added between looks.
     pub alpha: f64,
     /// The repetitions to add if the gate cannot say and the plan allows more.
-    pub more: Option<More>,
+    pub more: Option<MissingRepetitions>,
     /// Additional notes, a sentence each.
     pub notes: Vec<String>,
     /// URL of the comparison of the same runs.
@@ -35,7 +35,7 @@ pub struct Gate {
 
 /// Repetitions that would help to decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct More {
+pub struct MissingRepetitions {
     /// The experiment to add them to.
     #[schema(value_type = String)]
     pub experiment: ExperimentId,
@@ -57,7 +57,7 @@ pub enum Outcome {
 
 /// One rule in one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Check {
+pub struct RuleCheck {
     /// The rule, e.g. `rps<-5%`.
     pub rule: String,
     /// The metric of the rule.
@@ -66,8 +66,8 @@ pub struct Check {
     pub setting: String,
     /// The outcome of the check.
     pub outcome: Outcome,
-    /// The baseline's figure: the median of the compared repetitions of both sides, the candidate's without its difference.
-    /// For shares the mean. Null if none has the metric.
+    /// The baseline's figure: the median of the compared repetitions of both sides, the candidate's without its
+    /// difference. For shares the mean. Null if none has the metric.
     pub baseline: Option<f64>,
     /// The candidate's figure: as far from the baseline's as `change` says; null if none has the metric.
     pub candidate: Option<f64>,
@@ -88,7 +88,7 @@ pub struct Check {
 
 impl Outcome {
     /// Returns the label of the outcome.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Fine => "No regression",
             Self::Regression => "Regression",
@@ -131,7 +131,7 @@ impl Gate {
     }
 }
 
-impl Check {
+impl RuleCheck {
     /// Formats a figure of one side.
     pub fn figure(&self, value: impl Borrow<Option<f64>>) -> String {
         self.metric.figure(*value.borrow()).text().to_owned()

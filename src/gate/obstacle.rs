@@ -2,7 +2,7 @@
 
 use brewbench_wire::Phase;
 
-use super::cells::Cell;
+use super::cells::GateCell;
 use crate::{
     runs::{model::Run, verdict::Verdict},
     web::format::plural,
@@ -30,7 +30,7 @@ impl Suspect {
 }
 
 /// Returns why a cell can't be judged.
-pub fn obstacle(cell: &Cell, suspect: Suspect) -> Option<String> {
+pub fn obstacle(cell: &GateCell, suspect: Suspect) -> Option<String> {
     if cell.baseline.is_empty() {
         return Some("the baseline has no runs of this size, scenario and load".to_owned());
     }
@@ -60,7 +60,7 @@ fn too_few(role: &str, runs: &[Run], suspect: Suspect) -> Option<String> {
 
 /// Describes failed runs, which keep a candidate from passing: the remaining runs may be the lucky ones. If even those
 /// are worse, that is still a regression.
-pub fn failed(cell: &Cell) -> Option<String> {
+pub fn failed(cell: &GateCell) -> Option<String> {
     let failed: Vec<&Run> = cell.candidate.iter().filter(|run| has_failed(run, &cell.candidate)).collect();
     let runs = plural(failed.len(), "run");
     Some(format!("{runs} of the candidate without valid results, the first: {}", why(failed.first()?)))
@@ -81,7 +81,7 @@ fn why(run: &Run) -> String {
 }
 
 /// Describes suspect runs that were used or excluded, and excluded runs.
-pub fn notes(cell: &Cell, suspect: Suspect) -> Vec<String> {
+pub fn notes(cell: &GateCell, suspect: Suspect) -> Vec<String> {
     let sides = [("baseline", &cell.baseline), ("candidate", &cell.candidate)];
     let mut notes = Vec::new();
     for (role, runs) in sides {

@@ -53,7 +53,7 @@ async fn show(
 ) -> Result<Response> {
     let known = crate::baselines::store::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
     let result = if asked.is_complete() { Some(api::evaluate(&state, &asked).await) } else { None };
-    let shell = Shell::signed_in("Gate", Section::Compare, &caller.name).explained_in("guide/gate");
+    let shell = Shell::signed_in("Gate", Section::Gate, &caller.name).explained_in("guide/gate");
     let page = |gate, fault| Page { shell, asked, known, gate, fault };
     match result {
         None => Ok(page(None, None).into_response()),

@@ -12,13 +12,13 @@ use crate::{
 pub struct Rule {
     /// The metric.
     pub metric: Metric,
-    way: Way,
+    direction: Direction,
     /// A relative difference, -0.05 is 5 % less; for metrics that are shares an absolute difference.
     limit: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Below,
     Above,
 }
@@ -26,17 +26,17 @@ enum Way {
 impl Rule {
     /// Whether a difference lies beyond the limit.
     pub fn is_crossed_by(&self, change: f64) -> bool {
-        match self.way {
-            Way::Below => change < self.limit,
-            Way::Above => change > self.limit,
+        match self.direction {
+            Direction::Below => change < self.limit,
+            Direction::Above => change > self.limit,
         }
     }
 
     /// Whether a difference is in the direction of the limit.
     pub fn is_worse(&self, change: f64) -> bool {
-        match self.way {
-            Way::Below => change < 0.0,
-            Way::Above => change > 0.0,
+        match self.direction {
+            Direction::Below => change < 0.0,
+            Direction::Above => change > 0.0,
         }
     }
 
@@ -63,9 +63,9 @@ pub fn key(metric: Metric) -> &'static str {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = match self.way {
-            Way::Below => '<',
-            Way::Above => '>',
+        let way = match self.direction {
+            Direction::Below => '<',
+            Direction::Above => '>',
         };
         // Dividing by 100 and multiplying again may leave a rounding error.
         let percent = (self.limit * 1e8).round() / 1e6;
@@ -84,7 +84,7 @@ impl FromStr for Rule {
             return Err(fault(text.len(), "< or > is missing, as in rps<-5%".to_owned()));
         };
         let metric = metric(text[..place].trim()).map_err(|what| fault(0, what))?;
-        let way = if text[place..].starts_with('<') { Way::Below } else { Way::Above };
+        let way = if text[place..].starts_with('<') { Direction::Below } else { Direction::Above };
         let rest = &text[place + 1..];
         let at = place + 1 + (rest.len() - rest.trim_start().len());
         let Some(number) = rest.trim().strip_suffix('%') else {
@@ -94,7 +94,7 @@ impl FromStr for Rule {
             let hint = if number.starts_with('=') { ": write < or > without =" } else { "" };
             fault(at, format!("{:?} is not a number{hint}", number.trim()))
         })?;
-        let rule = Self { metric, way, limit: percent / 100.0 };
+        let rule = Self { metric, direction: way, limit: percent / 100.0 };
         rule.check().map_err(|what| fault(at, what)).map(|()| rule)
     }
 }
@@ -102,13 +102,13 @@ impl FromStr for Rule {
 impl Rule {
     fn check(&self) -> Result<(), String> {
         let name = key(self.metric);
-        match (self.way, self.metric.better()) {
-            (Way::Below, Some(Better::Lower)) => Err(format!("lower {name} is better; write {name}>5%")),
-            (Way::Above, Some(Better::Higher)) => Err(format!("higher {name} is better; write {name}<-5%")),
-            (Way::Below, _) if self.limit > 0.0 => {
+        match (self.direction, self.metric.better()) {
+            (Direction::Below, Some(Better::Lower)) => Err(format!("lower {name} is better; write {name}>5%")),
+            (Direction::Above, Some(Better::Higher)) => Err(format!("higher {name} is better; write {name}<-5%")),
+            (Direction::Below, _) if self.limit > 0.0 => {
                 Err(format!("the limit after < must not be positive, as in {name}<-5%"))
             }
-            (Way::Above, _) if self.limit < 0.0 => {
+            (Direction::Above, _) if self.limit < 0.0 => {
                 Err(format!("the limit after > must not be negative, as in {name}>5%"))
             }
             _ => Ok(()),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     baselines::resolve::{Kind, Resolved},
     runs::{
-        code::{code_of, words},
+        code::{code_of, describe_code},
         model::Run,
     },
 };
@@ -30,7 +30,7 @@ pub fn title((base, base_runs): (&Resolved, &[&Run]), (new, new_runs): (&Resolve
         }
     }
     if candidate == baseline {
-        let code = |run: &Run| code_of(run).map(|code| format!(", {}", words(Some(&code))));
+        let code = |run: &Run| code_of(run).map(|code| format!(", {}", describe_code(Some(&code))));
         let [mut own, mut other] = only(code, new_runs, base_runs);
         if own == other {
             [own, other] = only(submitted, new_runs, base_runs);

@@ -90,7 +90,7 @@ impl LiveChart {
     }
 
     /// The text alternative: `requests/s of 20 seconds, last 1,000`.
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match self.points.len() {
             0 => format!("{}: no values", self.title),
             count => format!("{} of {}, last {}", self.title, format::plural(count, "second"), self.last()),
@@ -129,7 +129,7 @@ impl fmt::Display for LiveChart {
             f,
             r#"<svg class="live-chart {colour}" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" "#
         )?;
-        write!(f, r#"aria-label="{}">"#, self.words())?;
+        write!(f, r#"aria-label="{}">"#, self.describe())?;
         if let Some(until) = self.warm_up_until {
             let (from, to) = (self.x(self.span.0), self.x(until));
             write!(f, r#"<rect class="warm-up" x="{from:.1}" y="0" width="{:.1}" height="{HEIGHT}"/>"#, to - from)?;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use brewbench_wire::series::{DecodeError, Delta, Part, Second, Series, Usage};
+use brewbench_wire::series::{DecodeError, Delta, Second, Series, Usage, WindowKind};
 use tokio::sync::{broadcast, watch};
 
 use crate::live::{
@@ -32,12 +32,12 @@ pub struct LiveFeed(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    runs: Mutex<HashMap<brewbench_wire::RunId, Entry>>,
+    runs: Mutex<HashMap<brewbench_wire::RunId, FeedEntry>>,
     opened: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct FeedEntry {
     source: Source,
     /// The series that subscribers get.
     series: SeriesBuffer,
@@ -84,7 +84,7 @@ impl Source {
 #[derive(Debug)]
 pub struct Update {
     /// The part that they belong to.
-    pub part: Part,
+    pub part: WindowKind,
     /// Start of the run's first part by the agent's clock, unix ms.
     pub start_ms: i64,
     /// Start of this part, ms after the first.
@@ -152,7 +152,7 @@ impl LiveFeed {
             Source::Participants(participants) => !participants.names().any(|agent| entry.source.has(agent)),
         });
         let (series, updates) = (SeriesBuffer::default(), broadcast::channel(MAX_WAITING).0);
-        runs.insert(run, Entry { source, series, step: None, received_at: Instant::now(), updates });
+        runs.insert(run, FeedEntry { source, series, step: None, received_at: Instant::now(), updates });
         self.0.opened.send_replace(());
     }
 
@@ -166,7 +166,7 @@ impl LiveFeed {
         // Unpacked before taking the lock, because this is the expensive part.
         let points = series_buffer::unpack(delta)?;
         if let Some(entry) = self.runs().get_mut(&delta.run) {
-            let Entry { source, series, received_at, updates, .. } = entry;
+            let FeedEntry { source, series, received_at, updates, .. } = entry;
             *received_at = Instant::now();
             let update = match source {
                 Source::Agent(_) => series.put(After::from_portion(delta), points)?,
@@ -239,7 +239,7 @@ impl LiveFeed {
         self.0.opened.subscribe()
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<brewbench_wire::RunId, Entry>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<brewbench_wire::RunId, FeedEntry>> {
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use axum::{
     extract::{Path, State},
     response::IntoResponse,
 };
-use brewbench_wire::{Phase, now_ms, series::Part};
+use brewbench_wire::{Phase, now_ms, series::WindowKind};
 use datastar::prelude::{ElementPatchMode, PatchElements};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
@@ -39,9 +39,9 @@ use crate::{
         },
         series::model::SideCores,
     },
-    runs::{lookup, model::Run, pages::row::Doing},
+    runs::{lookup, model::Run, pages::row::RunProgress},
     web::{
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         series_style::Mark,
         shared::Shared,
     },
@@ -50,23 +50,23 @@ use crate::{
 /// The progress of the run. Its root is `#doing`.
 #[derive(Template)]
 #[template(path = "runs/_progress.html")]
-struct DoingPart<'a> {
-    doing: &'a Doing,
+struct RunProgressPart<'a> {
+    progress: &'a RunProgress,
 }
 
 /// The phases of the run. Its root is `#stages`.
 #[derive(Template)]
 #[template(path = "runs/_phases.html")]
-struct StagesPart {
-    stages: Vec<PhaseTiming>,
+struct PhasesPart {
+    phases: Vec<PhaseTiming>,
 }
 
 /// The time series so far. Its root is `#seconds-of-run`.
 #[derive(Template)]
 #[template(path = "runs/_timeseries.html")]
-struct StoryPart<'a> {
+struct SeriesPart<'a> {
     run: &'a Run,
-    story: &'a TimeSeries,
+    time_series: &'a TimeSeries,
 }
 
 /// Pages of followed runs, rendered once for all viewers of the same page. A closed tab costs nothing.
@@ -80,18 +80,18 @@ type Places = BTreeMap<(brewbench_wire::RunId, Scope), Weak<Pages>>;
 struct Pages {
     page: Shared<Page>,
     /// None once the series is no longer in memory.
-    story: Shared<Option<PatchElements>>,
+    time_series: Shared<Option<PatchElements>>,
 }
 
 /// A complete page.
 struct Page {
     patch: PatchElements,
-    doing: Option<Doing>,
+    progress: Option<RunProgress>,
     cell: Vec<Run>,
     phases: Vec<(String, i64)>,
     mark: Mark,
     /// Parts shown in its charts.
-    parts: Vec<Part>,
+    parts: Vec<WindowKind>,
     /// Cores of target and load generator.
     cores: SideCores,
 }
@@ -121,14 +121,14 @@ pub async fn live(
         scope: caller.scope,
         pages: followed.pages(on_wire, caller.scope),
         page: None,
-        doing: None,
+        progress: None,
         opened: state.memory::<LiveFeed>().opened(),
         updates: None,
         waiting: Vec::new(),
         missed: false,
         state: state.clone(),
     };
-    live::follow(&state, &caller.name, Concerns::Run(run.id), view)
+    live::follow(&state, &caller.name, Topic::Run(run.id), view)
 }
 
 struct LiveRun {
@@ -140,7 +140,7 @@ struct LiveRun {
     /// The page as sent last.
     page: Option<Arc<Page>>,
     /// Current progress; None if the run has ended.
-    doing: Option<Doing>,
+    progress: Option<RunProgress>,
     opened: watch::Receiver<()>,
     /// None while no agent reports the run.
     updates: Option<Receiver<Arc<Update>>>,
@@ -151,22 +151,22 @@ struct LiveRun {
 }
 
 impl View for LiveRun {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        let patches = match (beat, self.page.clone()) {
-            (Beat::Time, Some(page)) => self.tick(&page)?,
-            (Beat::News, Some(page)) if !self.missed && self.waiting.iter().all(|update| page.has(update.part)) => {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
+        let patches = match (tick, self.page.clone()) {
+            (Tick::Time, Some(page)) => self.tick(&page)?,
+            (Tick::News, Some(page)) if !self.missed && self.waiting.iter().all(|update| page.has(update.part)) => {
                 let updates = std::mem::take(&mut self.waiting);
                 if updates.iter().any(|update| is_tenth(update)) {
-                    self.story(&page).await?
+                    self.time_series(&page).await?
                 } else {
                     updates.iter().map(|update| new_points(update, page.cores)).collect()
                 }
             }
             _ => vec![self.page().await?],
         };
-        let pace = match &self.doing {
+        let pace = match &self.progress {
             None => Pace::Over,
-            Some(doing) if doing.line.run.phase == Phase::Queued => Pace::Minute,
+            Some(progress) if progress.line.run.phase == Phase::Queued => Pace::Minute,
             Some(_) => Pace::Second,
         };
         Ok(Frame { patches, pace })
@@ -213,29 +213,29 @@ impl LiveRun {
         (self.missed, self.waiting) = (false, Vec::new());
         let page = self.pages.page.get(async || Page::read(&self.state, &self.id, self.scope).await).await?;
         let patch = page.patch.clone();
-        (self.doing, self.page) = (page.doing.clone(), Some(page));
+        (self.progress, self.page) = (page.progress.clone(), Some(page));
         Ok(patch)
     }
 
     /// Updates what changes with time.
     fn tick(&mut self, page: &Page) -> Result<Vec<PatchElements>> {
-        let Some(doing) = &mut self.doing else { return Ok(Vec::new()) };
+        let Some(progress) = &mut self.progress else { return Ok(Vec::new()) };
         let now = now_ms();
         let others: Vec<&Run> = page.cell.iter().filter(|other| other.id != self.id).collect();
-        doing.refresh(&others, self.state.memory::<LiveFeed>().rate(self.run), now);
-        doing.step = self.state.memory::<LiveFeed>().step(self.run);
-        let stages = crate::results::pages::run::phases::timings(&page.phases, now);
-        Ok(vec![live::patch(&DoingPart { doing })?, live::patch(&StagesPart { stages })?])
+        progress.refresh(&others, self.state.memory::<LiveFeed>().rate(self.run), now);
+        progress.step = self.state.memory::<LiveFeed>().step(self.run);
+        let phases = crate::results::pages::run::phases::timings(&page.phases, now);
+        Ok(vec![live::patch(&RunProgressPart { progress })?, live::patch(&PhasesPart { phases })?])
     }
 
     /// Renders all charts and the table with the same values.
-    async fn story(&self, page: &Page) -> Result<Vec<PatchElements>> {
-        let Some(doing) = &self.doing else { return Ok(Vec::new()) };
-        let run = &doing.line.run;
-        let patch = self.pages.story.get(async || {
+    async fn time_series(&self, page: &Page) -> Result<Vec<PatchElements>> {
+        let Some(progress) = &self.progress else { return Ok(Vec::new()) };
+        let run = &progress.line.run;
+        let patch = self.pages.time_series.get(async || {
             let series = self.state.memory::<LiveFeed>().series(self.run);
-            let story = series.and_then(|series| TimeSeries::new(run, page.mark, series, page.cores));
-            story.map(|story| live::patch(&StoryPart { run, story: &story })).transpose()
+            let time_series = series.and_then(|series| TimeSeries::new(run, page.mark, series, page.cores));
+            time_series.map(|time_series| live::patch(&SeriesPart { run, time_series: &time_series })).transpose()
         });
         Ok(Option::clone(&*patch.await?).into_iter().collect())
     }
@@ -251,10 +251,10 @@ impl Page {
         let cores = SideCores::new(&run, stored.evidence());
         let view = RunView::new(run, stored, scope, now_ms());
         let patch = live::patch(&RunPart { view: &view })?;
-        Ok(Self { patch, doing: view.doing, cell, phases, mark, parts, cores })
+        Ok(Self { patch, progress: view.progress, cell, phases, mark, parts, cores })
     }
 
-    fn has(&self, part: Part) -> bool {
+    fn has(&self, part: WindowKind) -> bool {
         self.parts.contains(&part)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A second is shown once every generator has reported it, so that no value jumps because one of them was late.
 
-use brewbench_wire::series::{DecodeError, Part, Series, Window};
+use brewbench_wire::series::{DecodeError, Series, Window, WindowKind};
 
 use crate::{
     distributed::merge_series::{self, Fresh, Since},
@@ -45,7 +45,7 @@ impl Member {
 }
 
 /// Points of one part, and the times after which they replace others.
-type Addition = (After, (Part, Window));
+type Addition = (After, (WindowKind, Window));
 
 impl Participants {
     /// Returns participants without any points.
@@ -74,7 +74,7 @@ impl Participants {
         agent: &str,
         known: &Series,
         after: After,
-        (part, points): (Part, Window),
+        (part, points): (WindowKind, Window),
     ) -> Result<Option<Addition>, DecodeError> {
         let since = match self.generators.iter().position(|member| member.participant.agent == agent) {
             Some(generator) => {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use brewbench_wire::series::{DecodeError, Delta, Part, Second, Series, Window};
+use brewbench_wire::series::{DecodeError, Delta, Second, Series, Window, WindowKind};
 
 use crate::{
     live::feed::{Rate, Tail, Update},
@@ -55,10 +55,10 @@ impl After {
 }
 
 /// Unpacks the one part of a delta.
-pub fn unpack(delta: &Delta) -> Result<(Part, Window), DecodeError> {
+pub fn unpack(delta: &Delta) -> Result<(WindowKind, Window), DecodeError> {
     match delta.points.unpack_within(MAX_UNPACKED)? {
-        Series { warm_up: Some(window), measured: None } => Ok((Part::WarmUp, window)),
-        Series { warm_up: None, measured: Some(window) } => Ok((Part::Measured, window)),
+        Series { warm_up: Some(window), measured: None } => Ok((WindowKind::WarmUp, window)),
+        Series { warm_up: None, measured: Some(window) } => Ok((WindowKind::Measured, window)),
         Series { .. } => Err(DecodeError),
     }
 }
@@ -76,12 +76,12 @@ impl SeriesBuffer {
     }
 
     /// Adds points; returns what is new, if anything.
-    pub fn put(&mut self, after: After, (part, points): (Part, Window)) -> Result<Option<Update>, DecodeError> {
+    pub fn put(&mut self, after: After, (part, points): (WindowKind, Window)) -> Result<Option<Update>, DecodeError> {
         let Window { start_ms, seconds, usage, .. } = points;
         let known = self.series.part_mut(part).get_or_insert_default();
         if known.start_ms != start_ms {
             *known = Window { start_ms, ..Window::default() };
-            if part == Part::WarmUp {
+            if part == WindowKind::WarmUp {
                 self.series.measured = None;
             }
         }
@@ -98,7 +98,7 @@ impl SeriesBuffer {
 
     /// Returns what a subscriber with everything up to `mark` lacks; everything without a mark.
     pub fn since(&self, mark: Option<i64>) -> Vec<Update> {
-        let since = |(part, window): (Part, &Window)| {
+        let since = |(part, window): (WindowKind, &Window)| {
             let is_later = |at_ms: i64| mark.is_none_or(|mark| window.start_ms.saturating_add(at_ms) > mark);
             let second = window.seconds.partition_point(|second| !is_later(second.until_ms.into()));
             let usage = window.usage.partition_point(|usage| !is_later(usage.at_ms.into()));
@@ -126,7 +126,7 @@ impl SeriesBuffer {
             let before_ms = first.checked_sub(1).map_or(0, |last| stretch.seconds[last].until_ms);
             let offset_ms = stretch.start_ms.saturating_sub(start_ms);
             let seconds = seconds_after(offset_ms, before_ms, &stretch.seconds[first..]).into_iter();
-            let is_warm_up = part == Part::WarmUp;
+            let is_warm_up = part == WindowKind::WarmUp;
             all.extend(seconds.map(|second| LiveSecond {
                 at_s: second.at_s,
                 is_warm_up,
@@ -138,12 +138,12 @@ impl SeriesBuffer {
     }
 
     /// Returns the points of a part from these indices on.
-    fn update(&self, part: Part, first_second: usize, first_usage: usize) -> Option<Update> {
+    fn update(&self, part: WindowKind, first_second: usize, first_usage: usize) -> Option<Update> {
         let (_, window) = self.series.parts().find(|(other, _)| *other == part)?;
         let start_ms = self.series.parts().next()?.1.start_ms;
         let offset_ms = window.start_ms.saturating_sub(start_ms);
         // The warm-up before it is kept.
-        let ahead = self.series.warm_up.as_ref().filter(|_| part == Part::Measured);
+        let ahead = self.series.warm_up.as_ref().filter(|_| part == WindowKind::Measured);
         let seconds = tail(&window.seconds, first_second, |second| second.until_ms);
         let usage = tail(&window.usage, first_usage, |usage| usage.at_ms);
         if seconds.points.is_empty() && usage.points.is_empty() {

@@ -1,6 +1,6 @@
 //! JSON types of a run in progress: its progress, its rate, and its points as they arrive. Pure.
 
-use brewbench_wire::{Phase, series::Part};
+use brewbench_wire::{Phase, series::WindowKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -80,8 +80,8 @@ impl PointsBody {
     pub fn new(update: &Update, cores: SideCores) -> Self {
         let in_seconds = |ms: i64| ms as f64 / 1e3;
         let phase = match update.part {
-            Part::WarmUp => Phase::WarmingUp,
-            Part::Measured => Phase::Measuring,
+            WindowKind::WarmUp => Phase::WarmingUp,
+            WindowKind::Measured => Phase::Measuring,
         };
         let (seconds, usage) = (&update.seconds, &update.usage);
         Self {

@@ -15,7 +15,7 @@ use tokio_util::io::ReaderStream;
 
 use super::{
     backup,
-    retention::{self, Retention, Rule},
+    retention::{self, Retention, RetentionRule},
 };
 use crate::{
     app::{
@@ -50,7 +50,8 @@ pub async fn download(
     let guard = lock.try_lock_owned().map_err(busy)?;
     let (file, bytes) = backup::for_download(&state.db.read, &state.config.data).await?;
     drop(guard);
-    maintenance::store::note(&state.db.write, &backup::with_size(&admin.0.does(Action::BackupMade, ""), bytes)).await?;
+    maintenance::store::record(&state.db.write, &backup::with_size(&admin.0.does(Action::BackupMade, ""), bytes))
+        .await?;
     let name = format!("brewbench-{}.db", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
     let headers = [
         (header::CONTENT_TYPE, "application/vnd.sqlite3".to_owned()),
@@ -71,12 +72,12 @@ pub async fn rule(_: Read, State(state): State<AppState>) -> Result<Json<Retenti
 }
 
 /// Downsample or delete series some days after the end of their runs. Metrics and verdicts stay.
-#[utoipa::path(put, path = "/api/v1/retention", tag = "keeping", request_body = Rule,
+#[utoipa::path(put, path = "/api/v1/retention", tag = "keeping", request_body = RetentionRule,
     responses((status = 200, body = Retention), (status = 422, body = ErrorBody)))]
 pub async fn set_rule(
     admin: Proven<Admin>,
     State(state): State<AppState>,
-    Input(rule): Input<Rule>,
+    Input(rule): Input<RetentionRule>,
 ) -> Result<Json<Retention>> {
     retention::set(&state, &admin.by(), rule).await?;
     Ok(Json(retention::current(&state).await?))

@@ -118,7 +118,7 @@ pub async fn of_folder(data: &Path, to: &Path, if_exists: IfExists) -> Result<u6
     let bytes = draft.finish()?;
     let act = with_size(&AuditEvent::by_owner(Action::BackupMade, ""), bytes);
     // The copy is complete, so a missing audit entry is no reason to discard it.
-    if let Err(fault) = maintenance::store::note(&pool, &act).await {
+    if let Err(fault) = maintenance::store::record(&pool, &act).await {
         tracing::warn!(%fault, "failed to write the backup to the audit log");
     }
     pool.close().await;

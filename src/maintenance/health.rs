@@ -45,7 +45,7 @@ async fn not_ready_reason(state: &AppState) -> Option<&'static str> {
     if state.shutdown.is_cancelled() {
         return Some("the server is shutting down");
     }
-    if state.notices.now().iter().any(|alert| alert.kind == DAMAGED) {
+    if state.active_alerts.now().iter().any(|alert| alert.kind == DAMAGED) {
         return Some("the database is damaged; restore a backup");
     }
     match timeout(CHECK_TIMEOUT, maintenance::store::migration(&state.db.read)).await {

@@ -45,14 +45,14 @@ pub async fn metrics(
     registry.register("build", "The version of this server", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
     if let Some(ending) = state.certificate.as_ref().and_then(CurrentCertificate::ending) {
         let help = "When the server's TLS certificate expires";
-        one(&mut registry, "certificate_expiry_timestamp_seconds", help, seconds(ending.at_ms));
+        register_gauge(&mut registry, "certificate_expiry_timestamp_seconds", help, seconds(ending.at_ms));
     }
     runs(&mut registry, &state).await?;
     let agents = fleet::api::all(&state.db, &presence).await?;
     fleet(&mut registry, &agents, &presence);
     store(&mut registry, &state).await?;
     let help = "Open connections of browsers, API clients and agents";
-    one(&mut registry, "connections", help, state.connections.count() as f64);
+    register_gauge(&mut registry, "connections", help, state.connections.count() as f64);
     let help = "Time from a request to the response headers, since the server started";
     registry.register("http_request_duration_seconds", help, state.http_metrics.0.clone());
     let mut page = String::new();
@@ -65,13 +65,13 @@ async fn runs(registry: &mut Registry, state: &AppState) -> Result<()> {
     let counts = phases.iter().map(|(phase, count)| (phase.as_str(), *count as f64));
     family(registry, "runs", "Stored runs, by phase", "phase", counts);
     let queued = phases.iter().find(|(phase, _)| phase == "queued").map_or(0, |(_, count)| *count);
-    one(registry, "queue_length", "Runs waiting for an agent", queued as f64);
+    register_gauge(registry, "queue_length", "Runs waiting for an agent", queued as f64);
     let waited =
         maintenance::store::waiting_since(&state.db.read).await?.map_or(0.0, |since| seconds(now_ms() - since));
     let help = "How long the longest-waiting run has been queued; 0 if the queue is empty";
-    one(registry, "queue_oldest_seconds", help, waited);
+    register_gauge(registry, "queue_oldest_seconds", help, waited);
     if let Some(at) = maintenance::store::last_import(&state.db.read).await? {
-        one(registry, "last_import_timestamp_seconds", "When a run was last imported", seconds(at));
+        register_gauge(registry, "last_import_timestamp_seconds", "When a run was last imported", seconds(at));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ async fn runs(registry: &mut Registry, state: &AppState) -> Result<()> {
 /// Metrics of agents. Agents connect to the server, so they cannot be scraped themselves.
 fn fleet(registry: &mut Registry, agents: &[Agent], presence: &Presence) {
     let connected = presence.list();
-    one(registry, "agents_connected", "Agents that are connected", connected.len() as f64);
+    register_gauge(registry, "agents_connected", "Agents that are connected", connected.len() as f64);
     let registered: Vec<_> = agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).collect();
     let points = registered.iter().map(|agent| (agent.name.as_str(), f64::from(u8::from(agent.connected))));
     family(registry, "agent_connected", "1 if the agent is connected", "agent", points);
@@ -101,7 +101,7 @@ async fn store(registry: &mut Registry, state: &AppState) -> Result<()> {
     }
     family(registry, "database_bytes", "Size of the database on disk: the file and its write-ahead log", "part", sizes);
     if let Some(backup) = maintenance::store::last_backup(&state.db.read).await? {
-        one(registry, "last_backup_timestamp_seconds", "When a backup was last made", seconds(backup.at_ms));
+        register_gauge(registry, "last_backup_timestamp_seconds", "When a backup was last made", seconds(backup.at_ms));
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ fn seconds(ms: i64) -> f64 {
     ms as f64 / 1e3
 }
 
-fn one(registry: &mut Registry, name: &str, help: &str, value: f64) {
+fn register_gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
     registry.register(name, help, ConstGauge::new(value));
 }
 

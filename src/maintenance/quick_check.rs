@@ -1,4 +1,5 @@
-//! Checks the database in the background when the server starts. What it finds is an alert, and `/readyz` reports damage.
+//! Checks the database in the background when the server starts. What it finds is an alert, and `/readyz` reports
+//! damage.
 
 use std::path::Path;
 
@@ -61,5 +62,5 @@ fn report(state: &AppState, kind: &'static str, sentence: String) {
     tracing::error!(kind, "{sentence}");
     let now = now_ms();
     let (subject, href) = (String::new(), HELP.to_owned());
-    state.notices.add(ActiveAlert { kind, subject, sentence, href, since_ms: now, raised_at_ms: now });
+    state.active_alerts.add(ActiveAlert { kind, subject, sentence, href, since_ms: now, raised_at_ms: now });
 }

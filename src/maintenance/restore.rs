@@ -66,7 +66,7 @@ pub async fn restore(from: &Path, data: &Path) -> Result<Restored, RestoreError>
     if let Some(why) = found.unfit {
         return Err(RestoreError::Unfit(from.to_owned(), why));
     }
-    note(&draft, from).await?;
+    record_restore(&draft, from).await?;
     File::open(&draft).and_then(|file| file.sync_all()).map_err(fault)?;
     let aside = put_aside(data).await.map_err(fault)?;
     fs::rename(&draft, data.join(db::FILE)).map_err(fault)?;
@@ -86,10 +86,10 @@ fn copy(source: &mut File, draft: &Path, data: &Path) -> io::Result<()> {
 }
 
 /// Writes an audit entry to the restored database, which separates entries from before and after the restore.
-async fn note(draft: &Path, from: &Path) -> Result<(), RestoreError> {
+async fn record_restore(draft: &Path, from: &Path) -> Result<(), RestoreError> {
     let pool = db::open_existing(draft).await?;
     let act = AuditEvent::by_owner(Action::Restored, &from.display().to_string());
-    if let Err(fault) = maintenance::store::note(&pool, &act).await {
+    if let Err(fault) = maintenance::store::record(&pool, &act).await {
         tracing::warn!(%fault, "failed to write the restore to the audit log");
     }
     pool.close().await;

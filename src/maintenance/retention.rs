@@ -85,16 +85,16 @@ impl FromStr for Reduction {
 /// When and how series are reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct RetentionRule {
     /// Days after the end of the run.
     pub after_days: u32,
     /// How the series is reduced then.
     pub reduction: Reduction,
 }
 
-impl Rule {
+impl RetentionRule {
     /// The rule in words: `downsampled after 90 days`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("{} after {}", self.reduction.participle(), plural(self.after_days as usize, "day"))
     }
 }
@@ -103,7 +103,7 @@ impl Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Retention {
     /// Null if series are kept forever.
-    pub rule: Option<Rule>,
+    pub rule: Option<RetentionRule>,
     /// When the rule was set, unix ms.
     pub set_at_ms: Option<i64>,
     /// Who set it.
@@ -121,12 +121,12 @@ pub async fn current(state: &AppState) -> Result<Retention> {
 }
 
 /// Sets the rule. It takes effect after one hour and can be undone until then.
-pub async fn set(state: &AppState, caller: &Proven<Caller>, rule: Rule) -> Result<()> {
+pub async fn set(state: &AppState, caller: &Proven<Caller>, rule: RetentionRule) -> Result<()> {
     if !(1..=MAX_DAYS).contains(&rule.after_days) {
         return Err(Error::Invalid(format!("after_days: must be between 1 and {MAX_DAYS}")));
     }
     if maintenance::store::rule(&state.db.read).await?.is_none_or(|(current, ..)| current != rule) {
-        let act = caller.does(Action::SeriesRuleSet, &rule.words()).with(json!(rule));
+        let act = caller.does(Action::SeriesRuleSet, &rule.describe()).with(json!(rule));
         maintenance::store::set_rule(&state.db.write, rule, now_ms(), &act).await?;
     }
     Ok(())
@@ -181,7 +181,7 @@ pub async fn apply(state: &AppState, now: i64) -> Result<usize> {
     if done > 0 {
         tracing::info!(series = done, reduction = rule.reduction.as_str(), "reduced old series");
         let act = AuditEvent::new(SERIES_RULE, None, Action::SeriesReduced, &plural(done, "run"));
-        maintenance::store::note(&state.db.write, &act.with(json!(rule))).await?;
+        maintenance::store::record(&state.db.write, &act.with(json!(rule))).await?;
     }
     Ok(done)
 }

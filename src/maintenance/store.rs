@@ -6,7 +6,7 @@ use sqlx::{Row, SqlitePool};
 
 use crate::{
     auth::audit::{self, AuditEvent, action::Action},
-    maintenance::retention::{Reduction, Rule},
+    maintenance::retention::{Reduction, RetentionRule},
 };
 
 /// How many blobs are read at once.
@@ -22,9 +22,9 @@ pub async fn copy(pool: &SqlitePool, to: &Path) -> sqlx::Result<()> {
 }
 
 /// Writes an audit entry for an operation on the database itself.
-pub async fn note(pool: &SqlitePool, act: &AuditEvent) -> sqlx::Result<()> {
+pub async fn record(pool: &SqlitePool, act: &AuditEvent) -> sqlx::Result<()> {
     let mut connection = pool.acquire().await?;
-    audit::note(&mut connection, act).await
+    audit::record(&mut connection, act).await
 }
 
 /// A backup, as recorded in the audit log.
@@ -264,17 +264,17 @@ pub async fn last_import(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
 }
 
 /// Returns the retention rule, when it was set (unix ms) and by whom; none if series are kept forever.
-pub async fn rule(pool: &SqlitePool) -> sqlx::Result<Option<(Rule, i64, String)>> {
+pub async fn rule(pool: &SqlitePool) -> sqlx::Result<Option<(RetentionRule, i64, String)>> {
     let row =
         sqlx::query!("select after_days, reduction, set_at, set_by from series_rule").fetch_optional(pool).await?;
     let Some(row) = row else { return Ok(None) };
     let after_days = u32::try_from(row.after_days).map_err(|fault| sqlx::Error::Decode(fault.into()))?;
     let reduction: Reduction = row.reduction.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))?;
-    Ok(Some((Rule { after_days, reduction }, row.set_at, row.set_by)))
+    Ok(Some((RetentionRule { after_days, reduction }, row.set_at, row.set_by)))
 }
 
 /// Stores the retention rule.
-pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
+pub async fn set_rule(pool: &SqlitePool, rule: RetentionRule, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
     let (after_days, reduction) = (i64::from(rule.after_days), rule.reduction.as_str());
     let mut transaction = pool.begin().await?;
     sqlx::query!(
@@ -286,7 +286,7 @@ pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &AuditEvent)
     )
     .execute(&mut *transaction)
     .await?;
-    audit::note(&mut transaction, act).await?;
+    audit::record(&mut transaction, act).await?;
     transaction.commit().await
 }
 

@@ -46,7 +46,8 @@ impl<'a> Needs<'a> {
 /// Whether an agent that may do a plan offers one of its targets as one that compiles while it runs.
 pub fn compiles_at_run_time(needs: Needs<'_>, cells: Cells<'_>, connected: &[(String, Connected)]) -> bool {
     let mut requested = connected.iter().filter(|agent| needs.requests(agent));
-    let compiles = |agent: &Connected, target| Offer::of(&agent.hello, target).is_some_and(Offer::compiles_at_run_time);
+    let compiles =
+        |agent: &Connected, target| Offer::find(&agent.hello, target).is_some_and(Offer::compiles_at_run_time);
     requested.any(|(_, agent)| cells.targets.iter().any(|target| compiles(agent, target)))
 }
 
@@ -86,7 +87,7 @@ fn target_obstacle(
     labelled: &str,
 ) -> Option<String> {
     let offers: Vec<_> =
-        agents.iter().filter_map(|(name, agent)| Some((name, Offer::of(&agent.hello, target)?))).collect();
+        agents.iter().filter_map(|(name, agent)| Some((name, Offer::find(&agent.hello, target)?))).collect();
     if offers.is_empty() {
         return Some(format!("target: no connected agent{labelled} offers {target:?}; {}", offered(agents)));
     }
@@ -167,7 +168,7 @@ fn offered(agents: &[&(String, Connected)]) -> String {
 }
 
 fn describe_lacks(agents: &[&(String, Connected)], target: &str, size: &RunSize) -> String {
-    let reason = |(name, agent): &&(String, Connected)| match Offer::of(&agent.hello, target) {
+    let reason = |(name, agent): &&(String, Connected)| match Offer::find(&agent.hello, target) {
         None => format!("{name} does not offer the target"),
         Some(offer) if !offer.replicates(size) => format!("{name} {NO_REPLICAS}"),
         Some(offer) => match offer.size_obstacle(size) {

@@ -47,7 +47,7 @@ pub const NO_REPLICAS: &str = "starts one instance of it only: replicas need a t
 
 /// Returns why an agent can't host a run. The form, the queue and the assignment share this rule.
 pub fn unfit(spec: &RunSpec, agent: &Hello) -> Option<Unfit> {
-    Offer::of(agent, &spec.target).map_or(Some(Unfit::NotOffered), |offer| offer.unfit(spec))
+    Offer::find(agent, &spec.target).map_or(Some(Unfit::NotOffered), |offer| offer.unfit(spec))
 }
 
 /// Whether an agent refuses a scenario because it runs bundled ones only.
@@ -56,8 +56,8 @@ pub fn lacks_script(spec: &RunSpec, agent: &Hello) -> bool {
     !agent.any_scenario && spec.scenario_sha256.as_ref().is_some_and(is_own)
 }
 
-/// Returns why the load generators of an agent can't generate the load of a run: the field of a plan that asks for too much,
-/// and the end of a sentence about the agent.
+/// Returns why the load generators of an agent can't generate the load of a run: the field of a plan that asks for too
+/// much, and the end of a sentence about the agent.
 pub fn engine_obstacle(spec: &RunSpec, agent: &Hello) -> Option<(&'static str, String)> {
     let obstacle = |engine: &EngineOffer| {
         let lacks = |(_, capability): &(&str, Capability)| !engine.capabilities.contains(capability);
@@ -92,7 +92,7 @@ fn lacks(size: &RunSize, machine: &Machine) -> Option<String> {
 
 impl<'a> Offer<'a> {
     /// Finds the offer of an agent.
-    pub fn of(agent: &'a Hello, target: &str) -> Option<Self> {
+    pub fn find(agent: &'a Hello, target: &str) -> Option<Self> {
         let target = agent.targets.iter().find(|offer| offer.name == target)?;
         Some(Self { target, agent })
     }
@@ -156,7 +156,8 @@ impl<'a> Offer<'a> {
         (!listens).then_some("has a manifest without {host} for it, so the target can't listen for other machines")
     }
 
-    /// Returns why this many generators in the cluster of the agent can't load it; the end of a sentence about the agent.
+    /// Returns why this many generators in the cluster of the agent can't load it; the end of a sentence about the
+    /// agent.
     pub fn cluster_obstacle(self, count: u32) -> Option<String> {
         if count == 0 {
             return None;

@@ -73,7 +73,7 @@ pub fn ineligible(needs: &Needs<'_>, eligible: &EligibleAgents, name: &str, agen
 /// Why a run waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum WaitCode {
     /// Its experiment is paused.
     Paused,
     /// The requested agent is not connected, or no agent is.
@@ -106,7 +106,7 @@ pub enum Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitReason {
     /// The reason as a code.
-    pub reason: Reason,
+    pub reason: WaitCode,
     /// The reason as a sentence.
     pub sentence: String,
     /// The agents that can do it and accept runs.
@@ -114,7 +114,7 @@ pub struct WaitReason {
 }
 
 impl WaitReason {
-    fn without_agents(reason: Reason, sentence: impl Into<String>) -> Self {
+    fn without_agents(reason: WaitCode, sentence: impl Into<String>) -> Self {
         Self { reason, sentence: sentence.into(), agents: Vec::new() }
     }
 }
@@ -122,7 +122,7 @@ impl WaitReason {
 /// Returns the wait reason of a run whose experiment is paused.
 pub fn paused(by: Option<&str>) -> WaitReason {
     let by = by.map_or(String::new(), |by| format!(" by {by}"));
-    WaitReason::without_agents(Reason::Paused, format!("its experiment is paused{by}"))
+    WaitReason::without_agents(WaitCode::Paused, format!("its experiment is paused{by}"))
 }
 
 /// Returns why a run waits whose experiment is not paused.
@@ -147,26 +147,26 @@ pub fn wait_reason(
     let enabled: Vec<_> = able.iter().filter(|(_, agent, _)| agent.availability == Availability::Enabled).collect();
     let faults = enabled.iter().map(|(name, agent, _)| agent.fault.as_ref().map(|fault| (name, fault)));
     if let Some(Some((name, fault))) = faults.collect::<Option<Vec<_>>>().map(|faults| faults.first().copied()) {
-        return WaitReason::without_agents(Reason::Faulty, format!("{name} {}", takes_none(fault)));
+        return WaitReason::without_agents(WaitCode::Faulty, format!("{name} {}", takes_none(fault)));
     }
     let enabled: Vec<_> = enabled.into_iter().filter(|(_, agent, _)| agent.fault.is_none()).collect();
     let agents: Vec<String> = enabled.iter().map(|(name, ..)| (*name).clone()).collect();
     if agents.is_empty() {
         let names: Vec<&str> = able.iter().map(|(name, ..)| name.as_str()).collect();
-        return WaitReason::without_agents(Reason::Drained, format!("{} drained", are(&names)));
+        return WaitReason::without_agents(WaitCode::Drained, format!("{} drained", are(&names)));
     }
     let generators = generators_wait(needs, connected, known);
-    if let Some(wait) = generators.as_ref().filter(|wait| wait.reason != Reason::Busy) {
+    if let Some(wait) = generators.as_ref().filter(|wait| wait.reason != WaitCode::Busy) {
         return wait.clone();
     }
     if enabled.iter().any(|(_, agent, _)| agent.is_free()) {
         if let Some(wait) = generators {
             return WaitReason { agents, ..wait };
         }
-        return WaitReason { reason: Reason::Soon, sentence: "it is about to start".to_owned(), agents };
+        return WaitReason { reason: WaitCode::Soon, sentence: "it is about to start".to_owned(), agents };
     }
     let names: Vec<&str> = agents.iter().map(String::as_str).collect();
-    WaitReason { reason: Reason::Busy, sentence: format!("{} busy", are(&names)), agents }
+    WaitReason { reason: WaitCode::Busy, sentence: format!("{} busy", are(&names)), agents }
 }
 
 /// Describes that no eligible agent is connected.
@@ -179,27 +179,27 @@ fn absent(needs: &Needs<'_>, eligible: &EligibleAgents, known: &[Agent]) -> Wait
                 "its {what} is measured on {name}, which is not connected; disable or remove {name} to continue on \
                 another agent"
             );
-            return WaitReason::without_agents(Reason::Away, sentence);
+            return WaitReason::without_agents(WaitCode::Away, sentence);
         }
         EligibleAgents::Labelled(label) => {
             let has_it = known.iter().any(|agent| agent.labels.contains(label));
             let how = if has_it { "none of them is connected" } else { "there is no such agent" };
-            return WaitReason::without_agents(Reason::Away, format!("it requires the label {label}, and {how}"));
+            return WaitReason::without_agents(WaitCode::Away, format!("it requires the label {label}, and {how}"));
         }
         EligibleAgents::Any | EligibleAgents::OneOf(_) => {
-            return WaitReason::without_agents(Reason::Away, "no agent is connected");
+            return WaitReason::without_agents(WaitCode::Away, "no agent is connected");
         }
     };
     match known.iter().find(|agent| agent.name == *name).map(Agent::state) {
-        None => WaitReason::without_agents(Reason::Away, format!("it requires agent {name}, which no longer exists")),
+        None => WaitReason::without_agents(WaitCode::Away, format!("it requires agent {name}, which no longer exists")),
         Some("disabled") => {
-            WaitReason::without_agents(Reason::Disabled, format!("it requires agent {name}, which is disabled"))
+            WaitReason::without_agents(WaitCode::Disabled, format!("it requires agent {name}, which is disabled"))
         }
         Some("revoked") => {
-            WaitReason::without_agents(Reason::Away, format!("it requires agent {name}, whose key is revoked"))
+            WaitReason::without_agents(WaitCode::Away, format!("it requires agent {name}, whose key is revoked"))
         }
         Some(_) => {
-            WaitReason::without_agents(Reason::Away, format!("it requires agent {name}, which is not connected"))
+            WaitReason::without_agents(WaitCode::Away, format!("it requires agent {name}, which is not connected"))
         }
     }
 }
@@ -213,7 +213,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
     if !declined.is_empty() {
         let sentence =
             format!("{} declined this run; it is offered again when an agent reconnects", declined.join(", "));
-        return WaitReason::without_agents(Reason::Declined, sentence);
+        return WaitReason::without_agents(WaitCode::Declined, sentence);
     }
     let script = agents_with(|obstacle| *obstacle == Ineligible::Unfit(Unfit::Script));
     if !script.is_empty() {
@@ -221,7 +221,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
             "its scenario is not bundled, and {} bundled scenarios only: start an agent with --any-scenario",
             runs(&script)
         );
-        return WaitReason::without_agents(Reason::ScriptNotTaken, sentence);
+        return WaitReason::without_agents(WaitCode::ScriptNotTaken, sentence);
     }
     let no_load = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
         Ineligible::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
@@ -230,14 +230,14 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
         _ => None,
     });
     if let Some(sentence) = no_load {
-        return WaitReason::without_agents(Reason::NoLoadAddress, sentence);
+        return WaitReason::without_agents(WaitCode::NoLoadAddress, sentence);
     }
     let no_profile = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
         Ineligible::Unfit(Unfit::NoProfile(why)) => Some(format!("{name} can't profile {}: {why}", needs.spec.target)),
         _ => None,
     });
     if let Some(sentence) = no_profile {
-        return WaitReason::without_agents(Reason::NoProfiler, sentence);
+        return WaitReason::without_agents(WaitCode::NoProfiler, sentence);
     }
     let small: Vec<String> = obstacles
         .iter()
@@ -250,14 +250,14 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
         let RunSpec { target, size, .. } = needs.spec;
         let size = size.as_ref().map_or("its size", |size| &size.name);
         let sentence = format!("no agent that offers {target} can provide {size}: {}", small.join(", "));
-        return WaitReason::without_agents(Reason::DoesNotFit, sentence);
+        return WaitReason::without_agents(WaitCode::DoesNotFit, sentence);
     }
     let subject = match (needs.agent, needs.label) {
         (Some(name), _) => format!("{name} does not offer"),
         (None, Some(label)) => format!("no connected agent labelled {label} offers"),
         (None, None) => "no connected agent offers".to_owned(),
     };
-    WaitReason::without_agents(Reason::NotOffered, format!("{subject} {}", needs.spec.target))
+    WaitReason::without_agents(WaitCode::NotOffered, format!("{subject} {}", needs.spec.target))
 }
 
 /// Describes an agent with a fault; the end of a sentence about it.
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
     use crate::dispatch::queue::list::fixtures::{agent, needs, spec, working};
 
-    fn describe(needs: &Needs<'_>, connected: &[(String, Connected)]) -> (Reason, String) {
+    fn describe(needs: &Needs<'_>, connected: &[(String, Connected)]) -> (WaitCode, String) {
         let eligible = needs.agent.map_or(EligibleAgents::Any, |name| EligibleAgents::Only(name.to_owned()));
         let wait = wait_reason(needs, &eligible, connected, &[]);
         (wait.reason, wait.sentence)
@@ -298,35 +298,35 @@ mod tests {
         let small = agent("small", |agent| Arc::make_mut(&mut agent.hello).machine.cores = 1);
         let poor = agent("poor", |agent| Arc::make_mut(&mut agent.hello).targets.clear());
         let (reason, sentence) = describe(&needs("fast"), std::slice::from_ref(&poor));
-        assert_eq!((reason, sentence.as_str()), (Reason::NotOffered, "no connected agent offers fast"));
+        assert_eq!((reason, sentence.as_str()), (WaitCode::NotOffered, "no connected agent offers fast"));
         let (reason, sentence) = describe(&needs("fast"), &[poor.clone(), small.clone()]);
-        assert_eq!(reason, Reason::DoesNotFit);
+        assert_eq!(reason, WaitCode::DoesNotFit);
         assert_eq!(sentence, "no agent that offers fast can provide 2/4GiB: small has 1 core");
         let of_user = RunSpec { scenario_sha256: Some("00aa".to_owned()), ..spec("fast") };
         let foreign = Needs { spec: &of_user, ..needs("fast") };
-        assert_eq!(describe(&foreign, &[agent("rack", |_| ()), small]).0, Reason::ScriptNotTaken);
+        assert_eq!(describe(&foreign, &[agent("rack", |_| ()), small]).0, WaitCode::ScriptNotTaken);
         let unwilling = agent("rack", |agent| {
             agent.declined.extend(needs("fast").run);
         });
-        assert_eq!(describe(&needs("fast"), &[poor, unwilling]).0, Reason::Declined);
+        assert_eq!(describe(&needs("fast"), &[poor, unwilling]).0, WaitCode::Declined);
     }
 
     #[test]
     fn able_agents_are_listed_with_what_they_wait_for() {
         let (rack, busy) = (agent("rack", |_| ()), agent("busy", working));
         let drained = agent("tired", |agent| agent.availability = Availability::Drained);
-        assert_eq!(describe(&needs("fast"), &[busy.clone(), rack]).0, Reason::Soon);
+        assert_eq!(describe(&needs("fast"), &[busy.clone(), rack]).0, WaitCode::Soon);
         let wait = wait_reason(&needs("fast"), &EligibleAgents::Any, &[busy.clone(), drained.clone()], &[]);
-        assert_eq!((wait.reason, wait.agents), (Reason::Busy, vec!["busy".to_owned()]));
+        assert_eq!((wait.reason, wait.agents), (WaitCode::Busy, vec!["busy".to_owned()]));
         let (reason, sentence) = describe(&needs("fast"), &[drained]);
-        assert_eq!((reason, sentence.as_str()), (Reason::Drained, "tired is drained"));
+        assert_eq!((reason, sentence.as_str()), (WaitCode::Drained, "tired is drained"));
         let full = agent("full", |agent| agent.fault = Some("the disk is full".to_owned()));
         let (reason, sentence) = describe(&needs("fast"), std::slice::from_ref(&full));
-        assert_eq!((reason, sentence.as_str()), (Reason::Faulty, "full takes no runs: the disk is full"));
-        assert_eq!(describe(&needs("fast"), &[full, busy.clone()]).0, Reason::Busy);
+        assert_eq!((reason, sentence.as_str()), (WaitCode::Faulty, "full takes no runs: the disk is full"));
+        assert_eq!(describe(&needs("fast"), &[full, busy.clone()]).0, WaitCode::Busy);
         let only = Needs { agent: Some("rack"), ..needs("fast") };
         let (reason, sentence) = describe(&only, std::slice::from_ref(&busy));
-        assert_eq!(reason, Reason::Away);
+        assert_eq!(reason, WaitCode::Away);
         assert!(sentence.contains("rack, which no longer exists"), "{sentence}");
         let home = EligibleAgents::Home("rack".to_owned());
         let wait = wait_reason(&needs("fast"), &home, std::slice::from_ref(&busy), &[]);
@@ -342,7 +342,7 @@ mod tests {
         let plain = agent("plain", |_| ());
         let wait = wait_reason(&needs, &eligible, std::slice::from_ref(&plain), &[]);
         let expected = "it requires the label arm, and there is no such agent";
-        assert_eq!((wait.reason, wait.sentence.as_str()), (Reason::Away, expected));
+        assert_eq!((wait.reason, wait.sentence.as_str()), (WaitCode::Away, expected));
         let arm = |agent: &mut Connected| agent.labels = ["arm".to_owned()].into();
         let poor = agent("poor", |agent| {
             arm(agent);
@@ -351,7 +351,7 @@ mod tests {
         let wait = wait_reason(&needs, &eligible, &[plain.clone(), poor], &[]);
         assert_eq!(wait.sentence, "no connected agent labelled arm offers fast");
         let wait = wait_reason(&needs, &eligible, &[plain, agent("rack", arm)], &[]);
-        assert_eq!((wait.reason, wait.agents), (Reason::Soon, vec!["rack".to_owned()]));
+        assert_eq!((wait.reason, wait.agents), (WaitCode::Soon, vec!["rack".to_owned()]));
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
         };
         let all = [agent("rack", |_| ()), agent("one", willing), agent("two", willing)];
         let (reason, sentence) = describe(&all);
-        assert_eq!(reason, Reason::NoLoadAddress);
+        assert_eq!(reason, WaitCode::NoLoadAddress);
         assert!(sentence.contains("--load-address"), "{sentence}");
         let fixed = agent("rack", |agent| {
             open(agent);
@@ -375,17 +375,17 @@ mod tests {
         });
         assert!(describe(&[fixed, all[1].clone(), all[2].clone()]).1.contains("{host}"));
         let rack = agent("rack", open);
-        assert_eq!(describe(&[rack.clone(), all[1].clone(), all[2].clone()]).0, Reason::Soon);
+        assert_eq!(describe(&[rack.clone(), all[1].clone(), all[2].clone()]).0, WaitCode::Soon);
         let away = describe(&[rack.clone(), all[1].clone()]);
-        assert_eq!(away, (Reason::Away, "its load generator two is not connected".to_owned()));
+        assert_eq!(away, (WaitCode::Away, "its load generator two is not connected".to_owned()));
         let unwilling = agent("two", |_| ());
-        assert_eq!(describe(&[rack.clone(), all[1].clone(), unwilling.clone()]).0, Reason::ScriptNotTaken);
+        assert_eq!(describe(&[rack.clone(), all[1].clone(), unwilling.clone()]).0, WaitCode::ScriptNotTaken);
         let busy = agent("one", |agent| {
             willing(agent);
             working(agent);
         });
-        assert_eq!(describe(&[rack.clone(), busy.clone(), all[2].clone()]).0, Reason::Busy);
-        assert_eq!(describe(&[rack, busy, unwilling]).0, Reason::ScriptNotTaken, "what needs action comes first");
+        assert_eq!(describe(&[rack.clone(), busy.clone(), all[2].clone()]).0, WaitCode::Busy);
+        assert_eq!(describe(&[rack, busy, unwilling]).0, WaitCode::ScriptNotTaken, "what needs action comes first");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use brewbench_wire::profile::ProfileKind;
 use super::{
     confounders::confounders,
     graph::{self, Graph},
-    load::Side,
+    load::ProfiledRuns,
     model::{
         Delta, FunctionChange, FunctionRow, Overhead, ProfileComparison, ProfileInfo, ProfileSide, ProfileTable, Scale,
     },
@@ -21,7 +21,7 @@ use crate::profiles::{
 };
 
 /// Returns the table of a cell's profile with at most `limit` functions.
-pub fn table(side: &Side, kind: ProfileKind, overhead: Vec<Overhead>, limit: usize) -> ProfileTable {
+pub fn table(side: &ProfiledRuns, kind: ProfileKind, overhead: Vec<Overhead>, limit: usize) -> ProfileTable {
     let tree = Tree::union(&side.weighted(kind));
     let functions = Functions::new(&tree);
     let scale = Scale::new(kind, tree.unit);
@@ -52,7 +52,7 @@ pub fn table(side: &Side, kind: ProfileKind, overhead: Vec<Overhead>, limit: usi
 }
 
 /// Returns the flame graph of a cell.
-pub fn graph(side: &Side, kind: ProfileKind) -> Graph {
+pub fn graph(side: &ProfiledRuns, kind: ProfileKind) -> Graph {
     let tree = graph::drawable(&Tree::union(&side.weighted(kind)));
     let scale = Scale::new(kind, tree.unit);
     graph::graph(&tree, scale)
@@ -60,7 +60,7 @@ pub fn graph(side: &Side, kind: ProfileKind) -> Graph {
 
 /// Two sides with everything that is derived from both.
 pub struct Compared<'a> {
-    sides: [&'a Side; 2],
+    sides: [&'a ProfiledRuns; 2],
     kind: ProfileKind,
     tree: Tree,
     functions: Functions,
@@ -70,7 +70,7 @@ pub struct Compared<'a> {
 
 impl<'a> Compared<'a> {
     /// Compares a candidate with a baseline.
-    pub fn new(baseline: &'a Side, candidate: &'a Side, kind: ProfileKind) -> Self {
+    pub fn new(baseline: &'a ProfiledRuns, candidate: &'a ProfiledRuns, kind: ProfileKind) -> Self {
         let profiles = [baseline.weighted(kind), candidate.weighted(kind)].concat();
         let tree = graph::drawable(&Tree::union(&profiles));
         let functions = Functions::new(&tree);
@@ -87,7 +87,7 @@ impl<'a> Compared<'a> {
 
     /// Returns the names that distinguish both sides: the targets, with their versions if the targets are the same.
     fn labels(&self) -> [String; 2] {
-        let [one, other] = self.sides.map(Side::first);
+        let [one, other] = self.sides.map(ProfiledRuns::first);
         if one.spec.target != other.spec.target {
             return [one.spec.target.clone(), other.spec.target.clone()];
         }

@@ -12,7 +12,7 @@ use super::{
     analysis::{self, Compared},
     confounders::confounders,
     graph::Graph,
-    load::{self, Side},
+    load::{self, ProfiledRuns},
     model::{CompareQuery, FUNCTIONS, Overhead, ProfileComparison, ProfileQuery, ProfileTable},
     overhead::overhead,
     program::unify,
@@ -132,7 +132,7 @@ pub async fn comparison(state: &AppState, query: &CompareQuery) -> Result<Profil
 }
 
 /// Loads both sides. Fails if more than the target differs, unless the query allows it.
-async fn sides(state: &AppState, query: &CompareQuery) -> Result<[Side; 2]> {
+async fn sides(state: &AppState, query: &CompareQuery) -> Result<[ProfiledRuns; 2]> {
     let kind = load::kind(query.kind.as_deref())?;
     let baseline = load::side(state, "baseline", &query.baseline, kind).await?;
     let mut candidate = load::side(state, "candidate", &query.candidate, kind).await?;
@@ -148,7 +148,7 @@ async fn sides(state: &AppState, query: &CompareQuery) -> Result<[Side; 2]> {
     Ok([baseline, candidate])
 }
 
-async fn overhead_of(state: &AppState, side: &Side) -> Result<Vec<Overhead>> {
+async fn overhead_of(state: &AppState, side: &ProfiledRuns) -> Result<Vec<Overhead>> {
     let repetitions = crate::runs::store::repetitions(&state.db.rows, side.first()).await?;
     Ok(overhead(&side.runs, &repetitions))
 }

@@ -15,7 +15,7 @@ pub fn setting(run: &Run) -> [(&'static str, String); 7] {
             run.spec.scenario_sha256.as_ref().map(|hash| hash.chars().take(12).collect()).unwrap_or_default(),
         ),
         ("Parameters", parameters.join(", ")),
-        ("Loads", load::of(&run.spec, load::words).unwrap_or_default()),
+        ("Loads", load::describe_with(&run.spec, load::describe).unwrap_or_default()),
         ("Agents", run.agent.clone().unwrap_or_default()),
         ("Kinds of targets", run.target_kind.map(|kind| kind.to_string()).unwrap_or_default()),
     ]

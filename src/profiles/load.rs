@@ -22,7 +22,7 @@ const MAX_RUNS: usize = 40;
 
 /// The profiled runs of one cell.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct ProfiledRuns {
     /// The runs.
     pub runs: Vec<Run>,
     /// Their profiles of the requested kind, in the same order.
@@ -33,7 +33,7 @@ pub struct Side {
     pub kinds: Vec<ProfileKind>,
 }
 
-impl Side {
+impl ProfiledRuns {
     /// Returns the profiles with the total of each run.
     pub fn weighted(&self, kind: ProfileKind) -> Vec<Profile<'_>> {
         let total = |run: &Run, stacks: &Stacks| match kind {
@@ -61,7 +61,7 @@ pub fn kind(text: Option<&str>) -> Result<ProfileKind> {
 }
 
 /// Loads the profiles of runs. `field` names the query parameter in errors.
-pub async fn side(state: &AppState, field: &str, ids: &str, kind: ProfileKind) -> Result<Side> {
+pub async fn side(state: &AppState, field: &str, ids: &str, kind: ProfileKind) -> Result<ProfiledRuns> {
     let ids: Vec<RunId> = listed(&[ids.to_owned()]);
     let invalid = |sentence: String| Error::Invalid(format!("{field}: {sentence}"));
     if ids.is_empty() {
@@ -86,7 +86,7 @@ pub async fn side(state: &AppState, field: &str, ids: &str, kind: ProfileKind) -
         profiles.push(own.cloned().ok_or_else(|| missing(run, kind))?);
     }
     let stacks = decode(profiles.clone(), kind).await?;
-    Ok(Side { runs, profiles, stacks, kinds })
+    Ok(ProfiledRuns { runs, profiles, stacks, kinds })
 }
 
 /// Returns why a run has no profile to show.

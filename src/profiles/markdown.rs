@@ -10,7 +10,7 @@ use crate::web::markdown::plain;
 
 /// Renders the text: the conclusions, then the functions.
 pub fn text(found: &ProfileComparison) -> String {
-    let mut text = words::conclusions(found).iter().map(|line| sentence(line) + "\n\n").collect::<String>();
+    let mut text = words::conclusions(found).iter().map(|line| render_sentence(line) + "\n\n").collect::<String>();
     let (baseline, candidate) = (plain(&found.baseline.label), plain(&found.candidate.label));
     let _ = writeln!(text, "| function | {baseline} | {candidate} | difference, {} | 95 % interval |", found.unit);
     let _ = writeln!(text, "|---|--:|--:|--:|---|");
@@ -25,7 +25,7 @@ pub fn text(found: &ProfileComparison) -> String {
 }
 
 /// Renders a sentence with names of functions between backticks.
-fn sentence(text: &str) -> String {
+fn render_sentence(text: &str) -> String {
     words::parts(text).map(|(is_name, part)| if is_name { code(part) } else { plain(part) }).collect()
 }
 
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn names_stay_code_and_cannot_break_out() {
-        assert_eq!(sentence("most is in `a::<b>` | *x*"), "most is in `a::<b>` \\| \\*x\\*");
+        assert_eq!(render_sentence("most is in `a::<b>` | *x*"), "most is in `a::<b>` \\| \\*x\\*");
         assert_eq!(code("a`|\u{1b}[31m<script>"), "`a'\\|[31m<script>`");
     }
 }

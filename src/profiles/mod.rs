@@ -2,10 +2,10 @@
 //!
 //! Agents profile the runs for which a plan requests it; [`crate::results`] stores the profiles. The unit of everything
 //! is CPU time per request: each run contributes its CPU time per request, measured by the control group, and its
-//! profile, which splits that time. [`normalize`] makes function names of different builds equal. [`tree::Tree`] is the union
-//! of all runs' call trees and [`functions::Functions`] its table of functions. [`changes::Changes`] tests which of both differ, corrected
-//! for all questions. [`headline::Headline`] says in a sentence where the difference is. [`analysis`] puts this together for
-//! [`mod@pages`] and [`mod@api`]; [`graph`] is what a browser draws.
+//! profile, which splits that time. [`normalize`] makes function names of different builds equal. [`tree::Tree`] is the
+//! union of all runs' call trees and [`functions::Functions`] its table of functions. [`changes::Changes`] tests which
+//! of both differ, corrected for all questions. [`headline::Headline`] says in a sentence where the difference is.
+//! [`analysis`] puts this together for [`mod@pages`] and [`mod@api`]; [`graph`] is what a browser draws.
 //!
 //! The unit of the tests is the run, not the sample: samples of one run are not independent, and scatter between runs
 //! is larger than that of sampling.

@@ -17,8 +17,8 @@ pub fn overhead(profiled: &[Run], repetitions: &[Run]) -> Vec<Overhead> {
     METRICS
         .into_iter()
         .filter_map(|metric| {
-            let base = measured.iter().filter_map(|run| metric.of(run)).collect();
-            let other = profiled.iter().filter_map(|run| metric.of(run)).collect();
+            let base = measured.iter().filter_map(|run| metric.value_in(run)).collect();
+            let other = profiled.iter().filter_map(|run| metric.value_in(run)).collect();
             let effect = effect(&[Stratum { base, other }], ALPHA)?;
             let (low, high) = effect.interval().unzip();
             Some(Overhead { metric: metric.def().key.to_owned(), change: effect.change(), low, high })

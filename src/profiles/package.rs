@@ -1,5 +1,5 @@
-//! The package of a function and its kind: flame graphs are coloured by it, and it says which callers locate a difference.
-//! Pure.
+//! The package of a function and its kind: flame graphs are coloured by it, and it says which callers locate a
+//! difference. Pure.
 //!
 //! Profiles of Go and Rust name one program for most functions, so the package comes from the function's name.
 
@@ -55,7 +55,7 @@ pub fn package(symbol: &Symbol) -> Package {
     if STARTS.iter().any(|start| symbol.name.starts_with(start)) {
         return of(if file.is_empty() { &symbol.name } else { file }, PackageKind::Runtime);
     }
-    let Some(name) = named(&symbol.name) else {
+    let Some(name) = package_name(&symbol.name) else {
         let is_plain = symbol.name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
         let kind = if is_plain && !file.is_empty() { PackageKind::App } else { PackageKind::Other };
         return of(if file.is_empty() { "unknown" } else { file }, kind);
@@ -71,7 +71,7 @@ pub fn package(symbol: &Symbol) -> Package {
 }
 
 /// Returns the package in a function's name: crate, Go package, namespace, source file or Java package.
-fn named(function: &str) -> Option<&str> {
+fn package_name(function: &str) -> Option<&str> {
     // Rust: the trait says more than a type parameter in `<T as digest::Digest>::finalize`.
     let function = match function.strip_prefix('<').and_then(|name| name.split_once(" as ")) {
         Some((of, by)) if !of.contains("::") => by,

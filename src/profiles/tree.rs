@@ -172,7 +172,7 @@ impl SortedStacks {
         for (run, Profile { stacks: Stacks { samples, .. }, .. }) in profiles.iter().enumerate() {
             for sample in samples.iter().filter(|sample| sample.value > 0) {
                 let start = symbols.len();
-                symbols.extend(sample.stack.iter().map(|frame| known.of(run, *frame)));
+                symbols.extend(sample.stack.iter().map(|frame| known.number_of(run, *frame)));
                 entries.push(Entry { stack: start..symbols.len(), run, value: sample.value as f64 });
             }
         }

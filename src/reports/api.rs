@@ -16,7 +16,7 @@ use crate::{
     },
     auth::caller::Read,
     compare::{chosen::Chosen, load, view::Comparison},
-    reports::format::{Format, file_name},
+    reports::format::{ReportFormat, file_name},
 };
 
 /// Query parameters of a report.
@@ -25,7 +25,7 @@ use crate::{
 pub struct ReportQuery {
     /// The format of the file. The default is `html`.
     #[serde(default)]
-    format: Format,
+    format: ReportFormat,
 }
 
 /// Returns a comparison as a file: HTML with embedded charts, Markdown for a pull request, CSV or JSON.
@@ -43,21 +43,21 @@ pub async fn report(
 ) -> Result<Response> {
     let query = query.unwrap_or_default();
     let comparison = match format {
-        Format::Html => load::page_from_query(&state, &query).await?,
+        ReportFormat::Html => load::page_from_query(&state, &query).await?,
         _ => load::from_query(&state, &query).await?,
     };
     let comparison = Comparison::clone(&comparison).outside();
     let name = file_name(&comparison.title, format);
     let text = match format {
-        Format::Html => {
+        ReportFormat::Html => {
             let profiles = profiles::of(&state, &comparison).await?;
             html::text(comparison, profiles)?
         }
-        Format::Markdown => {
+        ReportFormat::Markdown => {
             markdown::text(&comparison) + &markdown::profiles(&profiles::of(&state, &comparison).await?)
         }
-        Format::Csv => csv::text(&comparison),
-        Format::Json => serde_json::to_string_pretty(&comparison).map_err(Error::internal)?,
+        ReportFormat::Csv => csv::text(&comparison),
+        ReportFormat::Json => serde_json::to_string_pretty(&comparison).map_err(Error::internal)?,
     };
     // Always a download: this site's content security policy would block the scripts inside the file.
     let headers = [

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 /// The format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum ReportFormat {
     /// One self-contained file with all charts.
     #[default]
     Html,
@@ -18,7 +18,7 @@ pub enum Format {
     Json,
 }
 
-impl Format {
+impl ReportFormat {
     /// All formats.
     pub const ALL: [Self; 4] = [Self::Html, Self::Markdown, Self::Csv, Self::Json];
 
@@ -48,7 +48,7 @@ impl Format {
     }
 }
 
-impl std::str::FromStr for Format {
+impl std::str::FromStr for ReportFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -59,7 +59,7 @@ impl std::str::FromStr for Format {
 }
 
 /// Returns a file name of letters, digits and dashes.
-pub fn file_name(title: &str, format: Format) -> String {
+pub fn file_name(title: &str, format: ReportFormat) -> String {
     let plain: String = title.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
     let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
     let name: String = words.join("-").chars().take(80).collect();
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn file_names_have_plain_words_only() {
-        assert_eq!(file_name("servy 2.0 against gosherve", Format::Html), "servy-2-0-against-gosherve.html");
-        assert_eq!(file_name("../\"é\"\r\n", Format::Markdown), "report.md");
-        assert_eq!(file_name(&"x".repeat(300), Format::Csv).len(), 84);
+        assert_eq!(file_name("servy 2.0 against gosherve", ReportFormat::Html), "servy-2-0-against-gosherve.html");
+        assert_eq!(file_name("../\"é\"\r\n", ReportFormat::Markdown), "report.md");
+        assert_eq!(file_name(&"x".repeat(300), ReportFormat::Csv).len(), 84);
     }
 }

@@ -46,7 +46,7 @@ impl HtmlSafe for Trusted {}
 
 /// Renders the file.
 pub fn text(comparison: Comparison, profiles: Vec<Profiled>) -> Result<String> {
-    let drawn = !comparison.charts.is_empty() || comparison.timeseries.is_some();
+    let drawn = comparison.differences.is_some() || !comparison.charts.is_empty() || comparison.timeseries.is_some();
     let report = Report {
         made_at_ms: now_ms(),
         nonce: format!("{:032x}", rand::random::<u128>()),

@@ -9,6 +9,7 @@ use crate::{
         metric::Metric,
         note::Level,
         stat::Stat,
+        trust::Trust,
         view::Comparison,
     },
     metrics,
@@ -22,9 +23,11 @@ const MAX_WARNINGS: usize = 3;
 /// Renders the text.
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("### {}\n\n", plain(&comparison.title));
-    for card in &comparison.cards {
-        let _ = writeln!(text, "- **{}: {}** {}", plain(&card.label), plain(&card.value), plain(&card.detail));
+    for headline in &comparison.answer.headlines {
+        let _ = writeln!(text, "- **{}.** {}", plain(&headline.line()), plain(&headline.details));
     }
+    let Trust { level, text: why } = &comparison.answer.trust;
+    let _ = writeln!(text, "\n{}: {}", level.title(), plain(why));
     let warnings = comparison.notes_of(&Level::Doubt);
     if !warnings.is_empty() {
         text.push('\n');
@@ -38,7 +41,7 @@ pub fn text(comparison: &Comparison) -> String {
     }
     let rest = warnings.into_iter().skip(MAX_WARNINGS).chain(comparison.notes_of(&Level::Info));
     let rest = rest.map(|note| format!("- **{}** {}", plain(&note.title), plain(&note.text)));
-    let rest: Vec<String> = rest.chain(comparison.left_out_listed().iter().map(excluded)).collect();
+    let rest: Vec<String> = rest.chain(comparison.listed_excluded().iter().map(excluded)).collect();
     if !rest.is_empty() {
         let _ = writeln!(text, "\n{}", rest.join("\n"));
     }

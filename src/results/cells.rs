@@ -49,7 +49,7 @@ pub async fn note_code(connection: &mut SqliteConnection, ended: &RunId, now: i6
     let judgement = Judgement::from(reasons).with(Some(note));
     let limits = verdicts::limits(&mut *connection, scenario.as_deref()).await?.limits;
     verdicts::revise(&mut *connection, ended, judgement.verdict, &judgement.reasons).await?;
-    verdicts::note(&mut *connection, ended, &limits, now).await
+    verdicts::record_judgement(&mut *connection, ended, &limits, now).await
 }
 
 /// Judges the runs of a cell again after one of them has ended.
@@ -62,7 +62,7 @@ pub async fn judge(connection: &mut SqliteConnection, ended: &RunId, now: i64) -
         let judgement = Judgement::from(own).with(drift.and_then(|drift| drift.reason(&limits)));
         if judgement.verdict != verdict || judgement.reasons != reasons {
             verdicts::revise(&mut *connection, &id, judgement.verdict, &judgement.reasons).await?;
-            verdicts::note(&mut *connection, &id, &limits, now).await?;
+            verdicts::record_judgement(&mut *connection, &id, &limits, now).await?;
         }
     }
     Ok(())

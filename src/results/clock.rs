@@ -1,6 +1,6 @@
 //! Converts series of several machines to the server's clock. Pure.
 
-use brewbench_wire::series::{Consumption, Part, Series, Usage, Window};
+use brewbench_wire::series::{Consumption, Series, Usage, Window, WindowKind};
 use serde::{Deserialize, Serialize};
 
 /// An agent's clock compared with the server's.
@@ -23,22 +23,22 @@ pub struct Clocked<'a> {
 
 impl<'a> Clocked<'a> {
     /// Returns when a part started by the server's clock, unix ms.
-    pub fn start_ms(&self, part: Part) -> Option<i64> {
+    pub fn start_ms(&self, part: WindowKind) -> Option<i64> {
         let clock = self.clock?;
         self.window(part).map(|window| to_server_time(window.start_ms, clock))
     }
 
     /// Returns how long after `start_ms` (by the server's clock) a part started, ms.
-    pub fn after_ms(&self, part: Part, start_ms: i64) -> i64 {
+    pub fn after_ms(&self, part: WindowKind, start_ms: i64) -> i64 {
         self.start_ms(part).unwrap_or(start_ms).saturating_sub(start_ms)
     }
 
-    pub(crate) fn window(&self, part: Part) -> Option<&'a Window> {
+    pub(crate) fn window(&self, part: WindowKind) -> Option<&'a Window> {
         self.series.parts().find_map(|(other, window)| (other == part).then_some(window))
     }
 
     /// Returns the samples after `at_ms`, relative to `start_ms`, with the load generator's usage cleared.
-    pub(crate) fn usage_after(&self, part: Part, start_ms: i64, at_ms: i32) -> Vec<Usage> {
+    pub(crate) fn usage_after(&self, part: WindowKind, start_ms: i64, at_ms: i32) -> Vec<Usage> {
         let after = self.after_ms(part, start_ms);
         let moved =
             |usage: &Usage| Usage { at_ms: clamped(usage.at_ms, after), generator: Consumption::default(), ..*usage };

@@ -107,7 +107,7 @@ pub enum Basis {
 
 impl Basis {
     /// Describes the basis; shown after the result.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Added => "from the summed metrics",
             Self::Histogram => "from the merged histograms",

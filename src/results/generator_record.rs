@@ -7,7 +7,7 @@ use brewbench_wire::{
     job::Segment,
     outcome::Outcome,
     reports::summary::Figures,
-    series::{Gaps, Part, Series},
+    series::{Gaps, Series, WindowKind},
 };
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -16,7 +16,7 @@ use crate::{
     results::{
         clock::{Clock, Clocked},
         conditions::Conditions,
-        verdict::usage::{Side, Span, spans, thirds},
+        verdict::usage::{Span, UsageScope, spans, thirds},
     },
 };
 
@@ -139,12 +139,12 @@ impl GeneratorRecord {
             segment: segment.segment(),
             figures: Some(Share::from_figures(figures)),
             cores: outcome.cores.generator.clone(),
-            engine: outcome.engine.as_ref().map(Engine::of),
+            engine: outcome.engine.as_ref().map(Engine::from_report),
             generator_log: outcome.generator_log.clone(),
             environment: outcome.environment.clone(),
             conditions: outcome.conditions.clone().into(),
             clock,
-            start_ms: series.and_then(|series| series.start_ms(Part::Measured)),
+            start_ms: series.and_then(|series| series.start_ms(WindowKind::Measured)),
             after_first_ms: None,
             series: series.and_then(|clocked| SeriesContent::from_series(clocked.series)),
             used: series.and_then(|clocked| CpuUse::from_series(clocked.series)),
@@ -213,7 +213,7 @@ impl SeriesContent {
 
 impl CpuUse {
     fn from_series(series: &Series) -> Option<Self> {
-        let spans = spans(series, Side::Generator);
+        let spans = spans(series, UsageScope::Generator);
         let all = Span::sum(&spans)?;
         Some(Self {
             thirds: thirds(&spans).into_iter().filter_map(Span::sum).map(|third| third.generator()).collect(),

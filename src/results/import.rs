@@ -31,7 +31,7 @@ use crate::{
     results::{
         import::{
             about::About,
-            folder::{Folder, Found},
+            folder::{Folder, FoundFile},
         },
         store::{
             imports::{self, NewImport},
@@ -91,7 +91,7 @@ impl ImportedFile {
     }
 
     /// Describes the file in a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { kind, missing_metrics, rounded, .. } = self;
         let rounded = if *rounded { ", values rounded as printed" } else { "" };
         match missing_metrics.as_slice() {
@@ -145,7 +145,7 @@ pub async fn import_folder(
 ) -> Result<Imported> {
     let mut all = Vec::new();
     let Folder { found, order_fault } = folder::read(index, files).map_err(Error::Invalid)?;
-    for Found { name, about, summary } in found {
+    for FoundFile { name, about, summary } in found {
         let bytes = files.get(&name).map(String::as_bytes).unwrap_or_default();
         let place = format!("{}: {name:?}", folder::INDEX);
         let ready = ready(state, Some(name), about, summary, bytes, by).await;

@@ -1,9 +1,9 @@
 //! Results of runs: ingest, import, verdict, time series, re-judging.
 //!
-//! [`ingest`] has the rule for results that arrive late or twice, [`settlement`] applies it. [`finalize`] turns a result
-//! into metrics and a [`verdict`], [`cells`] judges the repetitions of a cell together, and [`rejudge`] repeats both for
-//! stored runs. [`import`] stores results from elsewhere, [`series`] has the time series, and [`environment`] describes
-//! the machine.
+//! [`ingest`] has the rule for results that arrive late or twice, [`settlement`] applies it. [`finalize`] turns a
+//! result into metrics and a [`verdict`], [`cells`] judges the repetitions of a cell together, and [`rejudge`] repeats
+//! both for stored runs. [`import`] stores results from elsewhere, [`series`] has the time series, and [`environment`]
+//! describes the machine.
 
 pub mod api;
 pub mod blob;

@@ -37,7 +37,7 @@ use crate::{
     },
     runs::{
         model::{Origin, Run, RunSpec},
-        pages::row::Line,
+        pages::row::ListedRun,
     },
     web::shell::{Section, Shell},
 };
@@ -57,7 +57,7 @@ pub struct ImportPage {
 #[template(path = "runs/imported.html")]
 pub struct ImportedPage {
     shell: Shell,
-    imported: Vec<(Line, Option<ImportedFile>)>,
+    imported: Vec<(ListedRun, Option<ImportedFile>)>,
     scope: Scope,
 }
 
@@ -151,7 +151,7 @@ pub async fn imported(
             crate::runs::store::summary(&state.db.read, &run.id).await?.and_then(|body| blob::unpack(&body).ok());
         let read = body.and_then(|body| brewbench_wire::reports::read::parse(&body).ok());
         let file = read.map(|summary| ImportedFile::from_summary(None, &run.id, &summary));
-        imported.push((Line::new(run, &marks), file));
+        imported.push((ListedRun::new(run, &marks), file));
     }
     Ok(ImportedPage { shell: Shell::signed_in("Imported", Section::Runs, &caller.name), imported, scope: caller.scope })
 }

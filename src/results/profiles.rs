@@ -13,8 +13,8 @@ use crate::app::error::{Error, Result};
 /// Reading a file takes far more memory than its bytes, so files are read one after another.
 static READING: Semaphore = Semaphore::const_new(1);
 
-/// Replaces the profiles of a result: each by a file of its own stacks that takes little memory. A fault says why one is
-/// missing. Call it for results that may count: it is work.
+/// Replaces the profiles of a result: each by a file of its own stacks that takes little memory. A fault says why one
+/// is missing. Call it for results that may count: it is work.
 pub async fn rewrite_all(outcome: &mut Outcome) -> Result<()> {
     if let Some(profiled) = outcome.profiled.take() {
         outcome.profiled = Some(one_of_a_kind(profiled).await?);

@@ -1,9 +1,9 @@
 //! Re-judges stored runs in batches: after a change of a scenario's limits, and on request.
 //!
 //! The runs of a cell are judged together, too: what their series show is computed again, and a run that ends between
-//! reading and writing is detected. A run without metrics keeps its verdict, because no limit applies to it; so does one whose series was downsampled or
-//! deleted by retention. The limits that a run was judged by are stored in the same transaction as its verdict, and a
-//! change of limits between reading and writing is detected.
+//! reading and writing is detected. A run without metrics keeps its verdict, because no limit applies to it; so does
+//! one whose series was downsampled or deleted by retention. The limits that a run was judged by are stored in the same
+//! transaction as its verdict, and a change of limits between reading and writing is detected.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,7 +33,7 @@ use crate::{
         evidence::Evidence,
         store::{
             downsampled, endings,
-            verdicts::{Candidate, ScenarioLimits, Which},
+            verdicts::{Candidate, RejudgeScope, ScenarioLimits},
         },
         verdict::{
             code,
@@ -116,7 +116,7 @@ struct Judged {
 }
 
 /// Judges the next delta of runs after sequence number `after`.
-pub async fn delta(state: &AppState, which: Which<'_>, after: i64, mode: Mode<'_>) -> Result<Rejudged> {
+pub async fn delta(state: &AppState, which: RejudgeScope<'_>, after: i64, mode: Mode<'_>) -> Result<Rejudged> {
     for _ in 0..TRIES {
         let (stored, context) = read(&state.db, which, after).await?;
         let next = stored.last().map(|last| last.candidate.seq).filter(|_| stored.len() == usize::from(PORTION));
@@ -183,7 +183,7 @@ impl JudgingContext {
     }
 }
 
-async fn read(db: &Db, which: Which<'_>, after: i64) -> Result<(Vec<Stored>, JudgingContext)> {
+async fn read(db: &Db, which: RejudgeScope<'_>, after: i64) -> Result<(Vec<Stored>, JudgingContext)> {
     let (mut stored, mut context) = (Vec::new(), JudgingContext::default());
     for candidate in crate::results::store::verdicts::candidates(&db.read, which, after, PORTION.into()).await? {
         context.read_for(db, &candidate).await?;
@@ -288,10 +288,11 @@ async fn store(db: &Db, verdicts: &Verdicts, context: &JudgingContext, act: Opti
         if let Some(cost) = cost {
             endings::add_figures(&mut transaction, &run.id, cost).await?;
         }
-        crate::results::store::verdicts::note(&mut transaction, &run.id, &context.limits(run), now_ms()).await?;
+        crate::results::store::verdicts::record_judgement(&mut transaction, &run.id, &context.limits(run), now_ms())
+            .await?;
     }
     if let Some(act) = act {
-        audit::note(&mut transaction, act).await?;
+        audit::record(&mut transaction, act).await?;
     }
     transaction.commit().await?;
     Ok(true)
@@ -321,7 +322,7 @@ async fn catch_up(state: &AppState) -> Result<()> {
             if state.shutdown.is_cancelled() {
                 return Ok(());
             }
-            let report = delta(state, Which::Scenario(&scenario), after, Mode::Store(None)).await?;
+            let report = delta(state, RejudgeScope::Scenario(&scenario), after, Mode::Store(None)).await?;
             judged += report.judged;
             changed += report.changed.len();
             for run in &report.damaged {

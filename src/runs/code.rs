@@ -2,7 +2,7 @@
 
 use brewbench_wire::target::PARTIAL;
 
-pub use crate::catalog::identity::{are_comparable, words};
+pub use crate::catalog::identity::{are_comparable, describe_code};
 use crate::runs::model::Run;
 
 /// Returns what identifies the code of a run; none for imports and runs that ended before it was known.
@@ -31,6 +31,6 @@ mod tests {
         };
         assert_eq!(code_of(&partial("monday")), code_of(&partial("monday")));
         assert_ne!(code_of(&partial("monday")), code_of(&partial("tuesday")));
-        assert_eq!(words(code_of(&partial("monday")).as_deref()), "code not identified, …monday");
+        assert_eq!(describe_code(code_of(&partial("monday")).as_deref()), "code not identified, …monday");
     }
 }

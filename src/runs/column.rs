@@ -109,7 +109,7 @@ impl Column {
     pub fn order(self) -> Option<Order> {
         self.sql()?;
         let lower_first = matches!(self, Self::Figure(metric) if metric.def().better == Some(Better::Lower));
-        Some(Order { column: self, first: if lower_first { First::Least } else { First::Greatest } })
+        Some(Order { column: self, first: if lower_first { SortOrder::Least } else { SortOrder::Greatest } })
     }
 
     /// Names of its descending and ascending order.
@@ -123,14 +123,14 @@ impl Column {
 
 /// The direction of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum First {
+pub enum SortOrder {
     /// Highest or newest first.
     Greatest,
     /// Lowest or oldest first.
     Least,
 }
 
-impl First {
+impl SortOrder {
     /// The value of `aria-sort`.
     pub fn aria(self) -> &'static str {
         match self {
@@ -146,12 +146,12 @@ pub struct Order {
     /// The column, which must be sortable.
     pub column: Column,
     /// The direction.
-    pub first: First,
+    pub first: SortOrder,
 }
 
 impl Default for Order {
     fn default() -> Self {
-        Self { column: Column::Submitted, first: First::Greatest }
+        Self { column: Column::Submitted, first: SortOrder::Greatest }
     }
 }
 
@@ -159,8 +159,8 @@ impl Order {
     /// Parses an order from an address: `p99` for lowest first, `-p99` for highest first.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (first, key) = match text.strip_prefix('-') {
-            Some(key) => (First::Greatest, key),
-            None => (First::Least, text),
+            Some(key) => (SortOrder::Greatest, key),
+            None => (SortOrder::Least, text),
         };
         match Column::from_key(key).filter(|column| column.sql().is_some()) {
             Some(column) => Ok(Self { column, first }),
@@ -171,22 +171,22 @@ impl Order {
     /// The order as written in an address.
     pub fn key(self) -> String {
         match self.first {
-            First::Greatest => format!("-{}", self.column.key()),
-            First::Least => self.column.key().to_owned(),
+            SortOrder::Greatest => format!("-{}", self.column.key()),
+            SortOrder::Least => self.column.key().to_owned(),
         }
     }
 
     /// Returns the opposite order.
     #[must_use]
     pub fn reversed(self) -> Self {
-        let first = if self.first == First::Greatest { First::Least } else { First::Greatest };
+        let first = if self.first == SortOrder::Greatest { SortOrder::Least } else { SortOrder::Greatest };
         Self { first, ..self }
     }
 
     /// The order in words: `p99 ms, lowest first`.
-    pub fn words(self) -> String {
+    pub fn describe(self) -> String {
         let [descending, ascending] = self.column.orders();
-        format!("{}, {}", self.column.title(), if self.first == First::Greatest { descending } else { ascending })
+        format!("{}, {}", self.column.title(), if self.first == SortOrder::Greatest { descending } else { ascending })
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
             }
         }
         let p99 = Order::parse("-p99").expect("an order");
-        assert_eq!(p99.words(), "p99 ms, highest first");
+        assert_eq!(p99.describe(), "p99 ms, highest first");
         assert_eq!(p99.reversed().key(), "p99");
     }
 

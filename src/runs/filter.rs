@@ -115,7 +115,7 @@ impl Field {
 
 /// Which runs a list includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Among {
+pub enum RunScope {
     /// All runs.
     #[default]
     All,
@@ -127,7 +127,7 @@ pub enum Among {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Which runs are included.
-    pub among: Among,
+    pub scope: RunScope,
     /// Properties and their required values.
     pub equal: Vec<(Field, String)>,
     /// Required label.
@@ -171,7 +171,7 @@ impl RunQuery {
         one_of("verdict", non_empty(verdict.as_ref()), &VERDICTS)?;
         one_of("kind", non_empty(kind.as_ref()), &TargetKind::ALL.map(TargetKind::as_str))?;
         Ok(Filter {
-            among: Among::All,
+            scope: RunScope::All,
             equal: equal.collect(),
             label: non_empty(label.as_ref()).map(str::to_owned),
             text: non_empty(q.as_ref()).map(str::to_owned),

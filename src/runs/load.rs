@@ -19,7 +19,7 @@ pub fn read(text: &str) -> serde_json::Result<Load> {
 }
 
 /// Describes the load that a run measures by one of the functions below; `None` if it is unknown.
-pub fn of(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<String> {
+pub fn describe_with(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<String> {
     let load = spec.load.as_ref().map(describe)?;
     Some(match spec.http_version {
         HttpVersion::Auto => load,
@@ -28,7 +28,7 @@ pub fn of(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<String> {
 }
 
 /// The load in words: `50 VUs`, `2,000 iterations/s`, `0 → 100 VUs in 3 stages`.
-pub fn words(load: &Load) -> String {
+pub fn describe(load: &Load) -> String {
     let Some(shape) = load.shape() else { return "load of the script".to_owned() };
     let count = |level: u32| format::count(Some(u64::from(level))).text().to_owned();
     let unit = match load {
@@ -49,8 +49,8 @@ pub fn words(load: &Load) -> String {
 /// The load in words with all stages: different loads have different texts, except for the duration of a constant load.
 pub fn exact(load: &Load) -> String {
     match load.shape().map(Shape::form) {
-        Some(Form::Stages(given)) => format!("{} ({})", words(load), stages_text(given)),
-        _ => words(load),
+        Some(Form::Stages(given)) => format!("{} ({})", describe(load), stages_text(given)),
+        _ => describe(load),
     }
 }
 
@@ -137,14 +137,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_load_has_a_short_and_an_exact_text() {
-        assert_eq!(plain(&words(&vus(1, 1.0))), "1 VU");
-        assert_eq!(plain(&words(&rate(2_000, 10.0))), "2,000 iterations/s");
+        assert_eq!(plain(&describe(&vus(1, 1.0))), "1 VU");
+        assert_eq!(plain(&describe(&rate(2_000, 10.0))), "2,000 iterations/s");
         let ramp = vus_stages("10s:50,20s:100,10s:100");
-        assert_eq!(plain(&words(&ramp)), "0 → 100 VUs in 3 stages");
-        assert_eq!(plain(&words(&vus_stages("0s:5,1s:10,1500ms:0"))), "5 → 10 → 0 VUs in 3 stages");
+        assert_eq!(plain(&describe(&ramp)), "0 → 100 VUs in 3 stages");
+        assert_eq!(plain(&describe(&vus_stages("0s:5,1s:10,1500ms:0"))), "5 → 10 → 0 VUs in 3 stages");
         assert_eq!(plain(&exact(&ramp)), "0 → 100 VUs in 3 stages (10s:50,20s:100,10s:100)");
         assert_eq!(exact(&vus(5, 1.0)), exact(&vus(5, 9.0)));
-        assert_eq!(words(&Load::Script), "load of the script");
+        assert_eq!(describe(&Load::Script), "load of the script");
     }
 
     #[test]

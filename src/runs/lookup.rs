@@ -11,7 +11,7 @@ use crate::{
 
 /// Returns the run with this id, or a 404.
 pub async fn found(state: &AppState, id: &RunId) -> Result<Run> {
-    crate::runs::store::one(&state.db.rows, id).await?.ok_or_else(|| Error::NotFound(format!("run {:?}", id.as_str())))
+    crate::runs::store::find(&state.db.rows, id).await?.ok_or_else(|| Error::NotFound(format!("run {:?}", id.as_str())))
 }
 
 /// Announces a changed run to live pages and other subscribers.

@@ -67,9 +67,9 @@ pub struct Run {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub target_kind: Option<TargetKind>,
-    /// What identifies the target: `code:` and a digest of everything that decides how it behaves, `part:` if something of
-    /// that can't be read, the id of an image, or a URL. Runs of older agents have the SHA-256 of the executable. Runs with
-    /// different ones are not repetitions of each other.
+    /// What identifies the target: `code:` and a digest of everything that decides how it behaves, `part:` if something
+    /// of that can't be read, the id of an image, or a URL. Runs of older agents have the SHA-256 of the executable.
+    /// Runs with different ones are not repetitions of each other.
     pub target_identity: Option<String>,
     /// Who submitted it.
     pub created_by: String,
@@ -119,7 +119,7 @@ pub struct RunList {
 /// A note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Note {
+pub struct NoteText {
     /// Markdown; empty for none.
     pub note: String,
 }

@@ -10,7 +10,7 @@ const OVERHEAD_S: f64 = 1.5;
 /// Describes a run in one line.
 pub fn describe(run: &Run) -> String {
     let size = run.spec.size.as_ref().map_or(String::new(), |size| format!(" · {}", size.name));
-    let phase = run.phase.words();
+    let phase = run.phase.describe();
     format!("{}{size} · repetition {} · {phase}", run.spec.target, run.repetition)
 }
 

@@ -89,7 +89,7 @@ impl Unit {
         }
     }
 
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn unit_name(self) -> &'static str {
         match self {
             Self::Share => "shares",
             Self::Seconds => "seconds",
@@ -115,10 +115,10 @@ impl Unit {
         let alike = |decimals| rounded(observed, decimals) == rounded(limit, decimals);
         let decimals = (decimals(observed).max(decimals(limit))..MAX_DECIMALS).find(|decimals| !alike(*decimals));
         let decimals = decimals.unwrap_or(MAX_DECIMALS);
-        (self.sentence(&rounded(observed, decimals)), self.sentence(&rounded(limit, decimals)))
+        (self.with_sign(&rounded(observed, decimals)), self.with_sign(&rounded(limit, decimals)))
     }
 
-    fn sentence(self, number: &str) -> String {
+    fn with_sign(self, number: &str) -> String {
         let sign = self.sign();
         if sign.is_empty() { number.to_owned() } else { format!("{number} {sign}") }
     }

@@ -13,7 +13,7 @@ use crate::{
     experiments::describe::describe_plan,
     runs::progress,
     search::{
-        model::{Hit, Kind, SearchResults},
+        model::{Hit, HitKind, SearchResults},
         rank::{Query, Rank},
         site,
     },
@@ -59,7 +59,7 @@ fn pages(state: &AppState, caller: Option<&Caller>, query: &Query) -> Result<Gro
     });
     let hit = |(rank, page): (Rank, &site::SitePage)| {
         let url = url(state, page.path)?;
-        Ok((rank, Hit { kind: Kind::Page, title: page.title.to_owned(), detail: None, url, mark: None }))
+        Ok((rank, Hit { kind: HitKind::Page, title: page.title.to_owned(), detail: None, url, mark: None }))
     };
     ranked.map(hit).collect()
 }
@@ -71,7 +71,7 @@ async fn targets(state: &AppState, query: &Query, limit: i64) -> Result<Group> {
     let hit = |name: String| {
         let (rank, mark) = (query.rank(&name).unwrap_or(Rank::Part), marks.of(&name));
         let url = url(state, &format!("targets/{}", segment(&name)))?;
-        Ok((rank, Hit { kind: Kind::Target, title: name, detail: None, url, mark: Some(mark) }))
+        Ok((rank, Hit { kind: HitKind::Target, title: name, detail: None, url, mark: Some(mark) }))
     };
     names.into_iter().map(hit).collect()
 }
@@ -88,10 +88,10 @@ async fn experiments(state: &AppState, query: &Query, limit: i64) -> Result<Grou
     let mut group = Vec::new();
     for id in found {
         // It may have been removed in between.
-        let Some(experiment) = crate::experiments::store::one(pool, &id).await? else { continue };
+        let Some(experiment) = crate::experiments::store::find(pool, &id).await? else { continue };
         let rank = [experiment.name.as_str(), id.as_str()].iter().filter_map(|text| query.rank(text)).min();
         let (url, detail) = (url(state, &format!("experiments/{id}"))?, Some(describe_plan(&experiment.plan)));
-        let hit = Hit { kind: Kind::Experiment, title: experiment.name, detail, url, mark: None };
+        let hit = Hit { kind: HitKind::Experiment, title: experiment.name, detail, url, mark: None };
         group.push((rank.unwrap_or(Rank::Part), hit));
     }
     Ok(group)
@@ -108,7 +108,7 @@ async fn runs(state: &AppState, query: &Query, limit: i64) -> Result<Group> {
         let rank = query.rank(&title).unwrap_or(Rank::Part);
         let url = url(state, &format!("runs/{title}"))?;
         let (detail, mark) = (Some(progress::describe(run)), Some(marks.of(&run.spec.target)));
-        Ok((rank, Hit { kind: Kind::Run, title, detail, url, mark }))
+        Ok((rank, Hit { kind: HitKind::Run, title, detail, url, mark }))
     };
     found.iter().rev().map(hit).collect()
 }
@@ -121,7 +121,7 @@ async fn documentation(state: &AppState, query: &Query) -> Result<Group> {
         let title = if heading == chapter { chapter } else { format!("{chapter}: {heading}") };
         let text: String = snippet.into_iter().map(|part| part.text).collect();
         let detail = Some(text.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty());
-        let hit = Hit { kind: Kind::Documentation, title, detail, url: url(state, &href)?, mark: None };
+        let hit = Hit { kind: HitKind::Documentation, title, detail, url: url(state, &href)?, mark: None };
         Ok((Rank::Text, hit))
     };
     found.map_err(sqlx::Error::Decode)?.into_iter().map(hit).collect()

@@ -1,7 +1,7 @@
 //! Search: targets, experiments, runs, pages and documentation by name or id. Reads across modules and owns no table.
 //!
-//! [`rank`] decides what matches and how well, [`site`] lists the pages, [`find`] collects the hits. `/search` serves the
-//! command palette of every page, and is a page of its own without JavaScript.
+//! [`rank`] decides what matches and how well, [`site`] lists the pages, [`find`] collects the hits. `/search` serves
+//! the command palette of every page, and is a page of its own without JavaScript.
 
 pub mod api;
 pub mod find;

@@ -8,7 +8,7 @@ use crate::web::series_style::Mark;
 /// What a hit leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum HitKind {
     /// A target.
     Target,
     /// An experiment.
@@ -21,7 +21,7 @@ pub enum Kind {
     Documentation,
 }
 
-impl Kind {
+impl HitKind {
     /// Returns the name in tables.
     pub fn word(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Hit {
     /// What it leads to.
-    pub kind: Kind,
+    pub kind: HitKind,
     /// Its name or id.
     pub title: String,
     /// What describes it further.

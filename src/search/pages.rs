@@ -18,7 +18,7 @@ use crate::{
     auth::caller::OptionalCaller,
     search::{
         find,
-        model::{Hit, Kind},
+        model::{Hit, HitKind},
     },
     web::shell::Shell,
 };
@@ -32,7 +32,7 @@ const PALETTE_HITS: usize = 5;
 struct SearchPage {
     shell: Shell,
     words: String,
-    groups: Vec<(Kind, Vec<Hit>)>,
+    groups: Vec<(HitKind, Vec<Hit>)>,
 }
 
 /// `GET /search?q=…`: what the caller may see; for anonymous visitors the documentation.

@@ -7,7 +7,7 @@ use axum::{
 use url::form_urlencoded;
 
 use crate::{
-    alerts::{self, Rule, model::AlertRule},
+    alerts::{self, Thresholds, model::AlertRule},
     app::{
         error::{Error, Result},
         state::AppState,
@@ -16,7 +16,7 @@ use crate::{
         caller::{Admin, Caller},
         model::Scope,
     },
-    web::time_ago::{self, Moment},
+    web::time_ago::{self, RelativeTime},
 };
 
 /// The alert section of the page.
@@ -39,7 +39,7 @@ impl AlertsPart {
     }
 
     /// Returns who set the rule, and when.
-    pub fn set_by(&self) -> Option<(&str, Moment)> {
+    pub fn set_by(&self) -> Option<(&str, RelativeTime)> {
         Some((self.rule.set_by.as_deref()?, time_ago::ago(self.rule.set_at_ms)))
     }
 
@@ -77,7 +77,7 @@ pub async fn set_rule(Admin(caller): Admin, State(state): State<AppState>, RawFo
         let found = form_urlencoded::parse(&body).find(|(field, _)| field == name);
         seconds(name, &found.map(|(_, text)| text.into_owned()).unwrap_or_default())
     };
-    let rule = Rule { agent_away_s: field("agent_away")?, queue_standstill_s: field("queue_standstill")? };
+    let rule = Thresholds { agent_away_s: field("agent_away")?, queue_standstill_s: field("queue_standstill")? };
     alerts::api::set(&state, &caller, rule).await?;
     Ok(Redirect::to("/settings#alerts"))
 }

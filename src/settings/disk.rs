@@ -25,7 +25,7 @@ pub struct Disk {
 
 impl Disk {
     /// Measures a folder and its disk.
-    pub async fn of(folder: &Path) -> io::Result<Self> {
+    pub async fn measure(folder: &Path) -> io::Result<Self> {
         let folder: PathBuf = folder.to_owned();
         tokio::task::spawn_blocking(move || measure(&folder)).await.map_err(io::Error::other)?
     }
@@ -78,7 +78,7 @@ mod tests {
         fs::create_dir(folder.path().join("agent")).expect("a folder");
         fs::write(folder.path().join("agent/spool"), [0; 1000]).expect("a file");
         fs::write(folder.path().join("brewbench.db"), [0; 500]).expect("a file");
-        let disk = Disk::of(folder.path()).await.expect("a disk");
+        let disk = Disk::measure(folder.path()).await.expect("a disk");
         assert_eq!(disk.taken, 1500);
         assert!(disk.free <= disk.size && disk.size > 0);
     }

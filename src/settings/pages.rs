@@ -109,7 +109,7 @@ pub async fn index(
         address: state.public_url.to_string(),
         limits: limits(&state),
         versions: versions(&state, &presence).await?,
-        disk: Disk::of(folder)
+        disk: Disk::measure(folder)
             .await
             .inspect_err(|fault| tracing::warn!(%fault, "failed to read the size of the data folder"))
             .ok(),

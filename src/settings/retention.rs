@@ -16,13 +16,13 @@ use crate::{
         proven::Proven,
     },
     maintenance::{
-        retention::{self, Reduction, Retention, Rule},
+        retention::{self, Reduction, Retention, RetentionRule},
         store::Backup,
     },
     web::{
         form,
         format::{self, Figure},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -64,18 +64,18 @@ impl RetentionPart {
     }
 
     /// Returns when the last backup was made, by whom, and its size.
-    pub fn last_backup(&self) -> Option<(Moment, &str, Figure)> {
+    pub fn last_backup(&self) -> Option<(RelativeTime, &str, Figure)> {
         let Backup { at_ms, actor, bytes } = self.backup.as_ref()?;
         Some((time_ago::ago(Some(*at_ms)), actor, format::bytes(bytes.map(|bytes| bytes as f64))))
     }
 
     /// Describes the current rule.
     pub fn series(&self) -> String {
-        self.series.rule.as_ref().map_or_else(|| "kept forever".to_owned(), Rule::words)
+        self.series.rule.as_ref().map_or_else(|| "kept forever".to_owned(), RetentionRule::describe)
     }
 
     /// Returns who set the rule, and when.
-    pub fn set_by(&self) -> Option<(&str, Moment)> {
+    pub fn set_by(&self) -> Option<(&str, RelativeTime)> {
         Some((self.series.set_by.as_deref()?, time_ago::ago(self.series.set_at_ms)))
     }
 
@@ -113,7 +113,7 @@ pub async fn set_series(
             let reduction = word.parse().map_err(Error::Invalid)?;
             let bad = |_| Error::Invalid(format!("days: {:?} is not a whole number", field("days")));
             let after_days = field("days").parse().map_err(bad)?;
-            retention::set(&state, &admin.by(), Rule { after_days, reduction }).await?;
+            retention::set(&state, &admin.by(), RetentionRule { after_days, reduction }).await?;
         }
     }
     Ok(Redirect::to("/settings#series"))

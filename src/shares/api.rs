@@ -92,7 +92,7 @@ fn without_runs(query: &str) -> String {
 pub async fn find(state: &AppState, id: &str) -> Result<Share> {
     let missing = || Error::NotFound(format!("share link {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
-    crate::shares::store::one(&state.db.read, number).await?.ok_or_else(missing)
+    crate::shares::store::find(&state.db.read, number).await?.ok_or_else(missing)
 }
 
 /// Revokes a link. Fails with a 404 if it was already revoked.

@@ -73,7 +73,7 @@ async fn page(Read(caller): Read, state: State<AppState>, made: Option<CreatedSh
     let now = now_ms();
     // Open links come first.
     shares.sort_by_key(|share| share.state(now) != "open");
-    let shell = Shell::signed_in("Shared comparisons", Section::Compare, &caller.name)
+    let shell = Shell::signed_in("Shared comparisons", Section::Shares, &caller.name)
         .explained_in("guide/comparing#reports-and-share-links");
     Ok(IndexPage { shell, shares, made, scope: caller.scope, now })
 }
@@ -95,7 +95,7 @@ async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(
     let share = api::find(&state, &id).await?;
     let action = "Revoke this link";
     Ok(Confirm {
-        shell: Shell::signed_in(action, Section::Compare, &caller.name),
+        shell: Shell::signed_in(action, Section::Shares, &caller.name),
         action,
         what: format!("{}, {}", share.title, plural(share.runs.len(), "run")),
         consequences: vec![

@@ -61,7 +61,7 @@ pub async fn insert(
     .await?;
     let id = done.last_insert_rowid();
     let act = act.with(json!({"id": id, "runs": runs.len(), "expires_at_ms": expires_at_ms}));
-    audit::note(&mut transaction, &act).await?;
+    audit::record(&mut transaction, &act).await?;
     transaction.commit().await?;
     Ok(id)
 }
@@ -80,7 +80,7 @@ pub async fn all(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<Share>> {
 }
 
 /// Returns the link with this id.
-pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<Share>> {
+pub async fn find(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<Share>> {
     let row = sqlx::query_as!(
         ShareRow,
         "select id, title, query, runs, created_by, created_at, expires_at, revoked_at from share where id = ?",

@@ -12,7 +12,7 @@ use crate::runs::{load, model::RunSize, store::cells::CellRow};
 
 /// A cell over time: one target in all its versions, on one size, under one scenario and load, by one agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Cell {
+pub struct TrendCell {
     /// Its stable id among the cells of its target.
     pub id: String,
     /// Name of the target.
@@ -43,7 +43,7 @@ pub struct Cell {
 #[derive(Clone, Debug)]
 pub struct KnownCell {
     /// The cell.
-    pub cell: Cell,
+    pub cell: TrendCell,
     /// Its cell keys: several if loads differ in ways that the cell ignores, such as their length.
     pub keys: Vec<String>,
     /// How many valid runs it has.
@@ -56,7 +56,7 @@ pub struct KnownCell {
 pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
     let mut all: Vec<KnownCell> = Vec::new();
     for row in rows {
-        let cell = Cell::of(&row);
+        let cell = TrendCell::from_row(&row);
         let CellRow { key, runs, newest_at_ms, .. } = row;
         match all.iter_mut().find(|known| known.cell.id == cell.id && known.cell.target == cell.target) {
             Some(known) => {
@@ -70,9 +70,9 @@ pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
     all
 }
 
-impl Cell {
-    fn of(CellRow { spec, engine, kind, agent, .. }: &CellRow) -> Self {
-        let load = load::of(spec, load::exact).map(|load| load.replace('\u{a0}', " "));
+impl TrendCell {
+    fn from_row(CellRow { spec, engine, kind, agent, .. }: &CellRow) -> Self {
+        let load = load::describe_with(spec, load::exact).map(|load| load.replace('\u{a0}', " "));
         let vus = spec.vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" }));
         // A size is identified by its cores and memory, not by its name.
         let size = spec.size.as_ref();

@@ -27,7 +27,7 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
         return None;
     }
     let runs = || trend.points.iter().flat_map(|point| &point.runs);
-    let scale = Scale::of(runs().map(|run| (run.value, run.value)));
+    let scale = Scale::choose(runs().map(|run| (run.value, run.value)));
     let mut data: Vec<Value> = trend.spans.iter().map(|span| median(trend, span, mark)).collect();
     data.push(single_runs(trend, mark));
     data.push(points(trend, mark));
@@ -47,7 +47,7 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
     };
     Some(Chart {
         id: "trend",
-        title: format!("{} over versions and time", format::sentence(trend.metric.name())),
+        title: format!("{} over versions and time", format::capitalize(trend.metric.name())),
         unit: format!("{}{way}{}{hint}", trend.metric.head(), scale.note()),
         label: format!(
             "{} at {} points with {} runs: first median {}, last median {}. The tables below have all figures.",
@@ -194,7 +194,7 @@ mod tests {
             model::Run,
             testing::{figured, finished},
         },
-        trends::{cell::Cell, history},
+        trends::{cell::TrendCell, history},
     };
 
     /// A trend with an experiment of two runs for each figure.
@@ -209,7 +209,7 @@ mod tests {
         };
         let runs: Vec<Run> = figures.iter().flat_map(|figure| [figure; 2]).enumerate().map(run).collect();
         let points = history::points(&runs, Metric::Rps);
-        let cell = Cell {
+        let cell = TrendCell {
             id: "00".to_owned(),
             target: "servy".to_owned(),
             size: None,

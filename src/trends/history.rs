@@ -26,7 +26,7 @@ const MAX_MOVE: usize = 3;
 pub fn points(runs: &[Run], metric: Metric) -> Vec<Point> {
     let mut known: Vec<(&Run, RunPoint)> =
         runs.iter().filter(|run| run.counts()).filter_map(|run| Some((run, run_point(run, metric)?))).collect();
-    known.sort_by(|(_, a), (_, b)| place(a).cmp(&place(b)));
+    known.sort_by(|(_, a), (_, b)| sort_key(a).cmp(&sort_key(b)));
     let (mut points, mut places) = (Vec::<Point>::new(), HashMap::new());
     for (run, run_point) in known {
         if let Some(experiment) = &run.experiment {
@@ -59,13 +59,13 @@ fn run_point(run: &Run, metric: Metric) -> Option<RunPoint> {
     Some(RunPoint {
         run: run.id.clone(),
         at_ms: run.started_at_ms.unwrap_or(run.queued_at_ms),
-        value: metric.of(run).filter(|value| value.is_finite())?,
+        value: metric.value_in(run).filter(|value| value.is_finite())?,
         verdict: run.verdict?,
     })
 }
 
 /// Returns the sort key of a run. Runs that were queued together are sorted by id.
-fn place(run: &RunPoint) -> (i64, &RunId) {
+fn sort_key(run: &RunPoint) -> (i64, &RunId) {
     (run.at_ms, &run.run)
 }
 
@@ -170,8 +170,8 @@ fn improved(metric: Metric, rise: bool) -> Option<bool> {
     metric.better().map(|better| (better == Better::Higher) == rise)
 }
 
-/// Matches changes with annotations, each with at most one. An annotation matches a change of the same direction at most
-/// [`MAX_MOVE`] points away, the nearest first. An annotation of the return of an episode applies to the episode.
+/// Matches changes with annotations, each with at most one. An annotation matches a change of the same direction at
+/// most [`MAX_MOVE`] points away, the nearest first. An annotation of the return of an episode applies to the episode.
 fn matched<'a>(
     points: &[Point],
     shifts: &[Shift],

@@ -9,7 +9,7 @@ use crate::{
     runs::model::Run,
     trends::{
         cell,
-        cell::{Cell, KnownCell},
+        cell::{KnownCell, TrendCell},
         history,
         model::{MAX_LISTED, MAX_RUNS, RECENT, Trend, TrendInfo},
     },
@@ -88,7 +88,7 @@ pub(crate) async fn runs_of(state: &AppState, known: &KnownCell) -> Result<Vec<R
     Ok(if runs.len() < MAX_RUNS { runs } else { history::without_cut_experiment(runs) })
 }
 
-pub(crate) fn address(state: &AppState, cell: &Cell) -> Result<String> {
+pub(crate) fn address(state: &AppState, cell: &TrendCell) -> Result<String> {
     url(state, &cell.target, &cell.id)
 }
 

@@ -5,8 +5,8 @@
 //! experiment is a point by itself.
 //!
 //! In reading order: [`cell`] groups runs, [`shifts`] finds changes in a series, [`history`] combines points, changes
-//! and annotations. All of these are pure. [`mod@pages`] and [`mod@api`] show the result. [`pins`] has the trends that a
-//! user wants on the dashboard.
+//! and annotations. All of these are pure. [`mod@pages`] and [`mod@api`] show the result. [`pins`] has the trends that
+//! a user wants on the dashboard.
 
 pub mod api;
 pub mod cell;

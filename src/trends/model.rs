@@ -7,7 +7,7 @@ use crate::{
     app::ids::{ExperimentId, RunId},
     compare::metric::Metric,
     runs::verdict::Verdict,
-    trends::cell::Cell,
+    trends::cell::TrendCell,
 };
 
 /// The number of newest runs of a cell that are read.
@@ -178,7 +178,7 @@ pub struct Annotation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Trend {
     /// The cell.
-    pub cell: Cell,
+    pub cell: TrendCell,
     /// The metric.
     pub metric: Metric,
     /// The URL of its page.
@@ -195,7 +195,7 @@ pub struct Trend {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TrendInfo {
     /// The cell.
-    pub cell: Cell,
+    pub cell: TrendCell,
     /// The URL of its page.
     pub url: String,
     /// How many valid runs it has.

@@ -35,7 +35,7 @@ use crate::{
         format::{self, Figure},
         series_style::{Mark, Marks},
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -169,7 +169,7 @@ pub async fn annotate(
 }
 
 impl TrendInfo {
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.newest_at_ms))
     }
 
@@ -224,7 +224,7 @@ impl TrendPage {
 }
 
 impl Point {
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.at_ms))
     }
 
@@ -244,23 +244,23 @@ impl RunPoint {
 }
 
 impl Return {
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.at_ms))
     }
 }
 
 impl Annotation {
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.at_ms))
     }
 }
 
 impl Span {
-    fn from(&self) -> Moment {
+    fn from(&self) -> RelativeTime {
         time_ago::ago(Some(self.from_ms))
     }
 
-    fn to(&self) -> Moment {
+    fn to(&self) -> RelativeTime {
         time_ago::ago(Some(self.to_ms))
     }
 }
@@ -270,7 +270,7 @@ impl Change {
         self.annotation.as_ref().is_some_and(|annotation| annotation.status == ChangeStatus::Dismissed)
     }
 
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.at_ms))
     }
 

@@ -4,7 +4,7 @@ pub mod pins;
 
 use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteQueryResult};
 
-use super::cell::Cell;
+use super::cell::TrendCell;
 use crate::{
     app::{db::decode, ids::RunId},
     auth::{audit::AuditEvent, store::audit},
@@ -24,9 +24,9 @@ pub struct AnnotatedChange {
     pub annotation: Annotation,
 }
 
-/// Returns the annotations of a metric of a cell, oldest change first. Annotations from before load generators were part
-/// of a cell apply to the cell of their run.
-pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Result<Vec<AnnotatedChange>> {
+/// Returns the annotations of a metric of a cell, oldest change first. Annotations from before load generators were
+/// part of a cell apply to the cell of their run.
+pub async fn of_cell(pool: &SqlitePool, cell: &TrendCell, metric: &str) -> sqlx::Result<Vec<AnnotatedChange>> {
     let rows = sqlx::query!(
         "select run_id, run_at, rise, ratio, status, note, annotated_by, annotated_at from trend_annotation
          where metric = ?1
@@ -57,7 +57,7 @@ pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Resu
 /// Stores an annotation of a change, instead of the one of `before` if there is one.
 pub async fn annotate(
     pool: &SqlitePool,
-    cell: &Cell,
+    cell: &TrendCell,
     metric: &str,
     annotated: &AnnotatedChange,
     before: Option<&RunId>,
@@ -87,14 +87,14 @@ pub async fn annotate(
     )
     .execute(&mut *transaction)
     .await?;
-    audit::note(&mut transaction, event).await?;
+    audit::record(&mut transaction, event).await?;
     transaction.commit().await
 }
 
 /// Deletes the annotation of a change. Returns false if there is none.
 pub async fn delete(
     pool: &SqlitePool,
-    cell: &Cell,
+    cell: &TrendCell,
     metric: &str,
     run: &RunId,
     event: &AuditEvent,
@@ -106,7 +106,7 @@ pub async fn delete(
 
 async fn remove(
     connection: &mut SqliteConnection,
-    cell: &Cell,
+    cell: &TrendCell,
     metric: &str,
     run: &RunId,
 ) -> sqlx::Result<SqliteQueryResult> {

@@ -16,7 +16,7 @@ pub enum Scale {
 
 impl Scale {
     /// Chooses the scale for values within these ranges.
-    pub fn of(spreads: impl Iterator<Item = (f64, f64)>) -> Self {
+    pub fn choose(spreads: impl Iterator<Item = (f64, f64)>) -> Self {
         let (least, most) =
             spreads.fold((f64::INFINITY, 0.0_f64), |(least, most), (from, to)| (least.min(from), most.max(to)));
         if least > 0.0 && most / least > LINEAR_UP_TO { Self::Logarithmic(least, most) } else { Self::Linear }

@@ -44,7 +44,7 @@ impl Badge {
 
     /// Adds a tooltip.
     #[must_use]
-    pub fn about(self, more: String) -> Self {
+    pub fn with_tooltip(self, more: String) -> Self {
         Self { more: Some(more).filter(|more| !more.is_empty()), ..self }
     }
 }

@@ -130,10 +130,10 @@ fn page(status: StatusCode, message: &str, method: &Method, uri: &Uri) -> Respon
     }
     let title = status.canonical_reason().unwrap_or("Error");
     let shell = match request::user() {
-        Some(name) => Shell::signed_in(title, Section::Other, &name),
+        Some(user) => Shell::signed_in(title, Section::Other, &user.name),
         None => Shell::anonymous(title),
     };
-    let (shell, message) = (shell.explained_in(chapter(status)), format::sentence(message));
+    let (shell, message) = (shell.explained_in(chapter(status)), format::capitalize(message));
     (status, ErrorPage { shell, status, message, request: request::id() }).into_response()
 }
 

@@ -148,7 +148,7 @@ pub fn plural(count: impl Borrow<usize>, noun: &str) -> String {
 }
 
 /// Begins a sentence: its first letter becomes a capital.
-pub fn sentence(text: &str) -> String {
+pub fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -29,7 +29,7 @@ pub struct IntervalPlot {
 }
 
 /// The horizontal place of a difference.
-fn place(change: f64) -> f64 {
+fn position(change: f64) -> f64 {
     let scale = |share: f64| (1.0 + share / LINEAR).ln();
     let share = scale(change.abs().min(END)) / scale(END);
     WIDTH / 2.0 + share.copysign(change) * (WIDTH / 2.0 - MARGIN)
@@ -42,14 +42,14 @@ impl fmt::Display for IntervalPlot {
         let class = tone.class();
         write!(f, r#"<svg class="interval {class}" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">"#)?;
         if let Some(wanted) = wanted {
-            let (low, high) = (place(change - wanted / 2.0), place(change + wanted / 2.0));
+            let (low, high) = (position(change - wanted / 2.0), position(change + wanted / 2.0));
             write!(f, r#"<rect x="{low:.1}" width="{:.1}" y="1" height="{}"/>"#, high - low, HEIGHT - 2.0)?;
         }
         write!(f, r#"<line class="zero" x1="{0}" x2="{0}" y1="2" y2="{1}"/>"#, WIDTH / 2.0, HEIGHT - 2.0)?;
         if let Some((low, high)) = interval {
-            write!(f, r#"<line x1="{:.1}" x2="{:.1}" y1="{middle}" y2="{middle}"/>"#, place(*low), place(*high))?;
+            write!(f, r#"<line x1="{:.1}" x2="{:.1}" y1="{middle}" y2="{middle}"/>"#, position(*low), position(*high))?;
         }
-        write!(f, r#"<circle cx="{:.1}" cy="{middle}" r="3.5"/></svg>"#, place(*change))
+        write!(f, r#"<circle cx="{:.1}" cy="{middle}" r="3.5"/></svg>"#, position(*change))
     }
 }
 
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn zero_is_in_the_middle_and_large_differences_stay_inside() {
-        assert!((place(0.0) - WIDTH / 2.0).abs() < 1e-9);
-        assert!(place(0.1) > place(0.02) && place(-0.1) < place(-0.02));
-        assert!((place(5.0) - (WIDTH - MARGIN)).abs() < 1e-9 && (place(-5.0) - MARGIN).abs() < 1e-9);
+        assert!((position(0.0) - WIDTH / 2.0).abs() < 1e-9);
+        assert!(position(0.1) > position(0.02) && position(-0.1) < position(-0.02));
+        assert!((position(5.0) - (WIDTH - MARGIN)).abs() < 1e-9 && (position(-5.0) - MARGIN).abs() < 1e-9);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) const MAX_AGE: Duration = Duration::from_mins(10);
 
 /// The runs that a page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Concerns {
+pub enum Topic {
     /// All runs.
     Everything,
     /// One run.
@@ -44,7 +44,7 @@ pub enum Concerns {
     Experiment(ExperimentId),
 }
 
-impl Concerns {
+impl Topic {
     fn includes(&self, changed: &RunChanged) -> bool {
         match self {
             Self::Everything => true,
@@ -56,7 +56,7 @@ impl Concerns {
 
 /// Why a page is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beat {
+pub enum Tick {
     /// The stream has just started; changes since the page was rendered are missing on it.
     Start,
     /// A shown run has changed.
@@ -90,7 +90,7 @@ pub struct Frame {
 /// A live page.
 pub trait View: Send + 'static {
     /// Renders what has changed on the page.
-    fn frame(&mut self, beat: Beat) -> impl Future<Output = Result<Frame>> + Send;
+    fn frame(&mut self, tick: Tick) -> impl Future<Output = Result<Frame>> + Send;
 
     /// Whether the last frame replaced everything that changes. Streams of a shared page begin with such a frame.
     fn is_whole(&self) -> bool {
@@ -112,11 +112,11 @@ pub fn patch(fragment: &impl Template) -> Result<PatchElements> {
 pub fn follow<V: View>(
     state: &AppState,
     caller: &str,
-    concerns: Concerns,
+    topic: Topic,
     view: V,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<V>>> {
     let place = state.limits.streams.open(caller)?;
-    let (pulse, turns) = (Pulse::new(state, concerns, MAX_AGE), state.limits.streams.clone());
+    let (pulse, turns) = (Pulse::new(state, topic, MAX_AGE), state.limits.streams.clone());
     let frames = stream::unfold((pulse, view, turns, place), |(mut pulse, mut view, turns, place)| async move {
         let patches = pulse.frame(&mut view, &turns).await?;
         Some((patches, (pulse, view, turns, place)))
@@ -128,7 +128,7 @@ pub fn follow<V: View>(
 /// Schedules the updates of a page.
 pub(super) struct Pulse {
     changes: Receiver<RunChanged>,
-    concerns: Concerns,
+    topic: Topic,
     /// Signals that permissions changed: the page reconnects, which checks them again.
     rights: watch::Receiver<u64>,
     shutdown: CancellationToken,
@@ -141,10 +141,10 @@ pub(super) struct Pulse {
 
 impl Pulse {
     /// Starts now; the updates end after `age`.
-    pub(super) fn new(state: &AppState, concerns: Concerns, age: Duration) -> Self {
+    pub(super) fn new(state: &AppState, topic: Topic, age: Duration) -> Self {
         Self {
             changes: state.events.listen(),
-            concerns,
+            topic,
             rights: state.events.rights(),
             shutdown: state.shutdown.clone(),
             until: Instant::now() + age,
@@ -155,24 +155,24 @@ impl Pulse {
 
     /// Waits for the next update and renders it in turn with other pages; none if the stream should end.
     pub(super) async fn frame(&mut self, view: &mut impl View, turns: &Streams) -> Option<Vec<PatchElements>> {
-        let beat = self.next(view).await?;
+        let tick = self.next(view).await?;
         let _turn = turns.turn().await;
         let frame = view
-            .frame(beat)
+            .frame(tick)
             .await
             .inspect_err(|fault| tracing::debug!(%fault, "a live stream ended with an error"))
             .ok()?;
         self.next = Some(frame.pace);
-        if beat != Beat::News {
+        if tick != Tick::News {
             self.updated_at = Instant::now();
         }
         Some(frame.patches)
     }
 
     /// Waits for the next update; none if the stream should end.
-    async fn next(&mut self, view: &mut impl View) -> Option<Beat> {
+    async fn next(&mut self, view: &mut impl View) -> Option<Tick> {
         let rest = match self.next {
-            None => return Some(Beat::Start),
+            None => return Some(Tick::Start),
             Some(Pace::Over) => return None,
             Some(Pace::Second) => Duration::from_secs(1),
             Some(Pace::Minute) => Duration::from_mins(1),
@@ -183,21 +183,21 @@ impl Pulse {
             () = shutdown.cancelled() => return None,
             () = sleep_until(until) => return None,
             Ok(()) = rights.changed() => return None,
-            () = view.news() => return Some(Beat::News),
-            () = sleep_until(due) => return Some(Beat::Time),
+            () = view.news() => return Some(Tick::News),
+            () = sleep_until(due) => return Some(Tick::Time),
             () = self.change() => {}
         }
-        // Sleep outside of `select!`: the change is already received, and a beat of time must not replace it.
+        // Sleep outside of `select!`: the change is already received, and a periodic tick must not replace it.
         sleep(DEBOUNCE).await;
         self.changes = self.changes.resubscribe();
-        Some(Beat::Changed)
+        Some(Tick::Changed)
     }
 
     /// Waits for a change of a shown run. The caller drops further changes that follow at once.
     async fn change(&mut self) {
         loop {
             match self.changes.recv().await {
-                Ok(changed) if !self.concerns.includes(&changed) => {}
+                Ok(changed) if !self.topic.includes(&changed) => {}
                 // After missed changes the page must be updated.
                 Ok(_) | Err(RecvError::Lagged(_)) => return,
                 Err(RecvError::Closed) => std::future::pending().await,
@@ -211,10 +211,10 @@ mod tests {
     use super::*;
     use crate::app::state::Events;
 
-    fn pulse(events: &Events, concerns: Concerns, next: Option<Pace>) -> Pulse {
+    fn pulse(events: &Events, topic: Topic, next: Option<Pace>) -> Pulse {
         Pulse {
             changes: events.listen(),
-            concerns,
+            topic,
             rights: events.rights(),
             shutdown: CancellationToken::new(),
             until: Instant::now() + MAX_AGE,
@@ -227,7 +227,7 @@ mod tests {
     struct Quiet;
 
     impl View for Quiet {
-        async fn frame(&mut self, _: Beat) -> Result<Frame> {
+        async fn frame(&mut self, _: Tick) -> Result<Frame> {
             Ok(Frame { patches: Vec::new(), pace: Pace::Second })
         }
     }
@@ -244,45 +244,45 @@ mod tests {
     async fn a_page_is_updated_at_the_start_and_after_each_change_of_its_runs() {
         let events = Events::default();
         let run = RunId::now();
-        let mut pulse = pulse(&events, Concerns::Run(run.clone()), None);
-        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Start));
+        let mut pulse = pulse(&events, Topic::Run(run.clone()), None);
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Tick::Start));
         pulse.next = Some(Pace::Minute);
         events.publish(changed(RunId::now()));
         events.publish(changed(run));
-        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Tick::Changed));
     }
 
     #[tokio::test]
     async fn simultaneous_changes_cause_one_update() {
         let events = Events::default();
-        let mut pulse = pulse(&events, Concerns::Experiment(experiment()), Some(Pace::Second));
+        let mut pulse = pulse(&events, Topic::Experiment(experiment()), Some(Pace::Second));
         for _ in 0..400 {
             events.publish(changed(RunId::now()));
         }
-        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
-        assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Time));
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Tick::Changed));
+        assert_eq!(pulse.next(&mut Quiet).await, Some(Tick::Time));
     }
 
     #[tokio::test]
     async fn a_change_right_before_a_beat_of_time_is_not_lost() {
         let events = Events::default();
-        let mut pulse = pulse(&events, Concerns::Everything, Some(Pace::Second));
+        let mut pulse = pulse(&events, Topic::Everything, Some(Pace::Second));
         let late = async {
             sleep(Duration::from_millis(850)).await;
             events.publish(changed(RunId::now()));
         };
-        let beats =
+        let ticks =
             async { [pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await] };
-        let ((), beats) = tokio::join!(late, beats);
-        assert!(beats.contains(&Some(Beat::Changed)), "{beats:?}");
+        let ((), ticks) = tokio::join!(late, ticks);
+        assert!(ticks.contains(&Some(Tick::Changed)), "{ticks:?}");
     }
 
     #[tokio::test]
     async fn a_stream_ends_at_shutdown_and_when_nothing_can_change_any_more() {
         let events = Events::default();
-        let mut over = pulse(&events, Concerns::Everything, Some(Pace::Over));
+        let mut over = pulse(&events, Topic::Everything, Some(Pace::Over));
         assert_eq!(over.next(&mut Quiet).await, None);
-        let mut running = pulse(&events, Concerns::Everything, Some(Pace::Minute));
+        let mut running = pulse(&events, Topic::Everything, Some(Pace::Minute));
         running.shutdown.cancel();
         assert_eq!(running.next(&mut Quiet).await, None);
     }
@@ -291,7 +291,7 @@ mod tests {
     struct Busy;
 
     impl View for Busy {
-        async fn frame(&mut self, _: Beat) -> Result<Frame> {
+        async fn frame(&mut self, _: Tick) -> Result<Frame> {
             Ok(Frame { patches: Vec::new(), pace: Pace::Second })
         }
 
@@ -302,9 +302,9 @@ mod tests {
 
     #[tokio::test]
     async fn news_are_sent_immediately_and_do_not_delay_regular_updates() {
-        let mut pulse = pulse(&Events::default(), Concerns::Everything, Some(Pace::Second));
-        assert_eq!(pulse.next(&mut Busy).await, Some(Beat::News));
-        while pulse.next(&mut Busy).await != Some(Beat::Time) {}
+        let mut pulse = pulse(&Events::default(), Topic::Everything, Some(Pace::Second));
+        assert_eq!(pulse.next(&mut Busy).await, Some(Tick::News));
+        while pulse.next(&mut Busy).await != Some(Tick::Time) {}
         assert!(pulse.updated_at.elapsed() >= Duration::from_secs(1));
     }
 }

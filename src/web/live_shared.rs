@@ -14,8 +14,8 @@ use tokio::{
 };
 
 use super::{
-    live::{Concerns, MAX_AGE, Pulse, View},
-    shared_pages::Shown,
+    live::{MAX_AGE, Pulse, Topic, View},
+    shared_pages::LastSent,
 };
 use crate::app::{error::Result, rate_limit::streams, state::AppState};
 
@@ -25,13 +25,13 @@ pub fn follow<V: View>(
     state: &AppState,
     caller: &str,
     key: String,
-    concerns: Concerns,
+    topic: Topic,
     view: V,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<V>>> {
     let place = state.limits.streams.open(caller)?;
     let (until, rights) = (Instant::now() + MAX_AGE, state.events.rights());
     let shown = state.shared_pages.join(key, |page| {
-        state.tasks.spawn(render(state.clone(), concerns, view, page));
+        state.tasks.spawn(render(state.clone(), topic, view, page));
     });
     let follower = Follower { shown, wholes: 0, until, rights, _place: place };
     let batches = stream::unfold(follower, |mut follower| async move { Some((follower.next().await?, follower)) });
@@ -40,9 +40,9 @@ pub fn follow<V: View>(
 }
 
 /// Renders a page until nobody follows it. The end ends its streams, and their pages reconnect.
-async fn render(state: AppState, concerns: Concerns, mut view: impl View, page: Arc<watch::Sender<Shown>>) {
+async fn render(state: AppState, topic: Topic, mut view: impl View, page: Arc<watch::Sender<LastSent>>) {
     // Streams end at their own age; permissions are checked when they reconnect.
-    let mut pulse = Pulse::new(&state, concerns, MAX_AGE * 6);
+    let mut pulse = Pulse::new(&state, topic, MAX_AGE * 6);
     loop {
         let patches = tokio::select! {
             () = page.closed() => return,
@@ -52,7 +52,7 @@ async fn render(state: AppState, concerns: Concerns, mut view: impl View, page: 
         let events: Arc<[Event]> = patches.into_iter().map(Event::from).collect();
         page.send_modify(|shown| {
             if view.is_whole() {
-                *shown = Shown { whole: events, wholes: shown.wholes + 1, rest: Arc::default() };
+                *shown = LastSent { whole: events, wholes: shown.wholes + 1, rest: Arc::default() };
             } else {
                 shown.rest = events;
             }
@@ -62,7 +62,7 @@ async fn render(state: AppState, concerns: Concerns, mut view: impl View, page: 
 
 /// One stream of a shared page.
 struct Follower {
-    shown: watch::Receiver<Shown>,
+    shown: watch::Receiver<LastSent>,
     /// The number of the last whole frame that was sent.
     wholes: u64,
     until: Instant,

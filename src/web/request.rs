@@ -1,4 +1,4 @@
-//! What is known of the current request: its id, for the response, error pages and the log; its user, for error pages.
+//! What is known of the current request: its id, for the response, error pages and the log; its user, for error pages and menus.
 
 use std::{net::SocketAddr, sync::OnceLock};
 
@@ -23,7 +23,16 @@ tokio::task_local! {
 
 struct Current {
     id: String,
-    user: OnceLock<String>,
+    user: OnceLock<User>,
+}
+
+/// The signed-in user who sent a request.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// The user's name.
+    pub name: String,
+    /// Whether the user administers the site.
+    pub is_admin: bool,
 }
 
 /// Middleware (`axum::middleware::from_fn`): assigns each request an id that its log entries carry.
@@ -59,13 +68,13 @@ pub fn id() -> Option<String> {
 }
 
 /// Remembers who sent the current request with the session of a user.
-pub fn signed_in(name: &str) {
+pub fn signed_in(user: User) {
     // A second extractor of the same request finds the same user; outside of a request, nobody asks.
-    let _ = CURRENT.try_with(|current| current.user.set(name.to_owned()));
+    let _ = CURRENT.try_with(|current| current.user.set(user));
 }
 
-/// Returns the name of the signed-in user who sent the current request, once an extractor has found one.
-pub fn user() -> Option<String> {
+/// Returns the signed-in user who sent the current request, once an extractor has found one.
+pub fn user() -> Option<User> {
     CURRENT.try_with(|current| current.user.get().cloned()).ok().flatten()
 }
 

@@ -10,11 +10,11 @@ use tokio::sync::watch;
 
 /// The pages that are shown now, by what they show; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct SharedPages(Arc<Mutex<HashMap<String, Weak<watch::Sender<Shown>>>>>);
+pub struct SharedPages(Arc<Mutex<HashMap<String, Weak<watch::Sender<LastSent>>>>>);
 
 /// What a page has sent last.
 #[derive(Clone, Debug, Default)]
-pub struct Shown {
+pub struct LastSent {
     /// The last frame that replaces everything.
     pub whole: Arc<[Event]>,
     /// Number of such frames.
@@ -25,7 +25,7 @@ pub struct Shown {
 
 impl SharedPages {
     /// Subscribes to a page; `start` renders it if nobody follows it.
-    pub fn join(&self, key: String, start: impl FnOnce(Arc<watch::Sender<Shown>>)) -> watch::Receiver<Shown> {
+    pub fn join(&self, key: String, start: impl FnOnce(Arc<watch::Sender<LastSent>>)) -> watch::Receiver<LastSent> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.get(&key).and_then(Weak::upgrade) {
             let mut shown = page.subscribe();

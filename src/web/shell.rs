@@ -1,5 +1,7 @@
 //! The layout around every page: title, navigation and the current user.
 
+use super::request;
+
 /// The data of `layout.html`; every page's template has it as its field `shell`.
 #[derive(Clone, Debug)]
 pub struct Shell {
@@ -22,6 +24,13 @@ pub struct CurrentUser {
     pub name: String,
 }
 
+impl CurrentUser {
+    /// The first letter of the name, for the button of the account menu.
+    pub fn initial(&self) -> String {
+        self.name.chars().next().map_or_else(String::new, |letter| letter.to_uppercase().collect())
+    }
+}
+
 /// The section of a page, for the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
@@ -33,6 +42,12 @@ pub enum Section {
     Experiments,
     /// Runs side by side.
     Compare,
+    /// Named sets of runs.
+    Baselines,
+    /// Links to comparisons without a login.
+    Shares,
+    /// Regressions of a candidate.
+    Gate,
     /// Cells over versions and time.
     Trends,
     /// Server implementations.
@@ -55,7 +70,7 @@ impl Section {
         match self {
             Self::Dashboard | Self::Runs => "guide/runs",
             Self::Experiments => "guide/experiments",
-            Self::Compare => "guide/comparing",
+            Self::Compare | Self::Baselines | Self::Shares | Self::Gate => "guide/comparing",
             Self::Trends => "guide/trends",
             Self::Targets => "guide/targets",
             Self::Scenarios => "guide/scenarios",
@@ -74,21 +89,54 @@ pub struct NavEntry {
     pub label: &'static str,
     /// The address.
     pub href: &'static str,
-    section: Section,
+    sections: &'static [Section],
 }
 
-const NAVIGATION: [NavEntry; 10] = [
-    NavEntry { label: "Dashboard", href: "/", section: Section::Dashboard },
-    NavEntry { label: "Runs", href: "/runs", section: Section::Runs },
-    NavEntry { label: "Experiments", href: "/experiments", section: Section::Experiments },
-    NavEntry { label: "Compare", href: "/compare", section: Section::Compare },
-    NavEntry { label: "Trends", href: "/trends", section: Section::Trends },
-    NavEntry { label: "Targets", href: "/targets", section: Section::Targets },
-    NavEntry { label: "Scenarios", href: "/scenarios", section: Section::Scenarios },
-    NavEntry { label: "Sizes", href: "/sizes", section: Section::Sizes },
-    NavEntry { label: "Agents", href: "/agents", section: Section::Agents },
-    NavEntry { label: "Settings", href: "/settings", section: Section::Settings },
+const fn entry(label: &'static str, href: &'static str, sections: &'static [Section]) -> NavEntry {
+    NavEntry { label, href, sections }
+}
+
+/// The sections of comparisons.
+const COMPARISONS: [Section; 5] =
+    [Section::Experiments, Section::Compare, Section::Baselines, Section::Shares, Section::Gate];
+
+const NAVIGATION: [NavEntry; 6] = [
+    entry("Dashboard", "/", &[Section::Dashboard]),
+    entry("Comparisons", "/experiments", &COMPARISONS),
+    entry("Runs", "/runs", &[Section::Runs]),
+    entry("Trends", "/trends", &[Section::Trends]),
+    entry("Targets", "/targets", &[Section::Targets, Section::Scenarios, Section::Sizes]),
+    entry("Agents", "/agents", &[Section::Agents]),
 ];
+
+/// Tabs of the pages about what is measured.
+const TARGET_TABS: [NavEntry; 3] = [
+    entry("Targets", "/targets", &[Section::Targets]),
+    entry("Scenarios", "/scenarios", &[Section::Scenarios]),
+    entry("Machine sizes", "/sizes", &[Section::Sizes]),
+];
+
+/// Tabs of the pages about comparisons.
+const COMPARISON_TABS: [NavEntry; 5] = [
+    entry("Experiments", "/experiments", &[Section::Experiments]),
+    entry("Compare", "/compare", &[Section::Compare]),
+    entry("Baselines", "/baselines", &[Section::Baselines]),
+    entry("Share links", "/shares", &[Section::Shares]),
+    entry("Gate", "/gate", &[Section::Gate]),
+];
+
+/// The account menu; the last entries are for administrators.
+const ACCOUNT: [(&str, &str); 6] = [
+    ("Account", "/account"),
+    ("Tokens", "/tokens"),
+    ("Settings", "/settings"),
+    ("Users", "/users"),
+    ("Webhooks", "/settings/webhooks"),
+    ("Audit log", "/audit"),
+];
+
+/// Number of entries of [`ACCOUNT`] that everybody has.
+const FOR_EVERYBODY: usize = 3;
 
 impl Shell {
     /// For a logged-in user.
@@ -125,8 +173,23 @@ impl Shell {
         &NAVIGATION
     }
 
-    /// Whether the page is in the section of an entry.
+    /// The tabs of the page's section; empty for a section with one page.
+    pub fn tabs(&self) -> &'static [NavEntry] {
+        match self.section {
+            Section::Targets | Section::Scenarios | Section::Sizes => &TARGET_TABS,
+            section if COMPARISONS.contains(&section) => &COMPARISON_TABS,
+            _ => &[],
+        }
+    }
+
+    /// Whether the page is in a section of an entry.
     pub fn is_at(&self, entry: &NavEntry) -> bool {
-        self.section == entry.section
+        entry.sections.contains(&self.section)
+    }
+
+    /// Label and address of the entries of the account menu that the user may open.
+    pub fn account_menu(&self) -> &'static [(&'static str, &'static str)] {
+        let is_admin = request::user().is_some_and(|user| user.is_admin);
+        if is_admin { &ACCOUNT } else { &ACCOUNT[..FOR_EVERYBODY] }
     }
 }

@@ -57,7 +57,7 @@ impl Sparkline {
     }
 
     /// The text alternative: `4 results, from 9,500 to 10,200 requests/s, last 10,100`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let text = |value: f64| format::number(Some(value)).text().to_owned();
         let (least, most) = self.ends();
         let values = match self.values.as_slice() {
@@ -118,7 +118,7 @@ impl fmt::Display for Sparkline {
         write!(
             f,
             r#"<svg class="spark{class}" viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
-            self.words()
+            self.describe()
         )?;
         let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         write!(f, r#"<polyline points="{}"/><circle cx="{x:.1}" cy="{y:.1}" r="2"/>"#, line.join(" "))?;
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_text_describes_the_line() {
         let spark = Sparkline::new(vec![9_500.0, 10_200.0, 10_100.0], "requests/s");
-        assert_eq!(spark.words(), "3 results, from 9,500 to 10,200 requests/s, last 10,100");
+        assert_eq!(spark.describe(), "3 results, from 9,500 to 10,200 requests/s, last 10,100");
         let svg = spark.to_string();
         assert!(svg.contains(r#"points="3.0,4.5 60.0,3.0 117.0,3.2""#), "{svg}");
     }
@@ -162,7 +162,7 @@ mod tests {
         let svg = spark.to_string();
         assert_eq!(svg.matches("<path").count(), 1, "the other is beyond the line: {svg}");
         assert!(svg.contains(r#"class="spark wide t2""#) && svg.contains(r#"<path class="bad""#), "{svg}");
-        let words = spark.words().replace('\u{a0}', " ");
+        let words = spark.describe().replace('\u{a0}', " ");
         assert!(words.contains("last 90.00; change point at result 3: −10.0 %"), "{words}");
     }
 

@@ -11,13 +11,13 @@ const DAY: i64 = 24 * HOUR;
 
 /// A point in time; renders as a `<time>` element in a template.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct RelativeTime {
     at: Option<Timestamp>,
     now: Timestamp,
 }
 
 /// A unix time in milliseconds, relative to now.
-pub fn ago(unix_ms: impl Borrow<Option<i64>>) -> Moment {
+pub fn ago(unix_ms: impl Borrow<Option<i64>>) -> RelativeTime {
     relative_to(*unix_ms.borrow(), Timestamp::now())
 }
 
@@ -26,8 +26,8 @@ pub fn exact(unix_ms: impl Borrow<Option<i64>>) -> String {
     timestamp(*unix_ms.borrow()).map_or_else(|| "–".to_owned(), utc)
 }
 
-fn relative_to(unix_ms: Option<i64>, now: Timestamp) -> Moment {
-    Moment { at: timestamp(unix_ms), now }
+fn relative_to(unix_ms: Option<i64>, now: Timestamp) -> RelativeTime {
+    RelativeTime { at: timestamp(unix_ms), now }
 }
 
 fn timestamp(unix_ms: Option<i64>) -> Option<Timestamp> {
@@ -52,7 +52,7 @@ fn relative(at: Timestamp, now: Timestamp) -> String {
     if seconds > 0 { format!("{text} ago") } else { format!("in {text}") }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for RelativeTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(at) = self.at else { return write!(f, "{}", super::format::number(None)) };
         write!(f, r#"<time datetime="{at}" title="{}">{}</time>"#, utc(at), relative(at, self.now))
@@ -60,7 +60,7 @@ impl fmt::Display for Moment {
 }
 
 /// Consists only of digits and words of this file.
-impl HtmlSafe for Moment {}
+impl HtmlSafe for RelativeTime {}
 
 #[cfg(test)]
 mod tests {

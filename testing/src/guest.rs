@@ -65,8 +65,8 @@ impl Guest {
         Some(guest)
     }
 
-    /// Returns the command of a launcher, for `vm.command` of a manifest. `append` is added to the kernel's command line.
-    /// The accelerator is always TCG: where KVM opens, it may still not work.
+    /// Returns the command of a launcher, for `vm.command` of a manifest. `append` is added to the kernel's command
+    /// line. The accelerator is always TCG: where KVM opens, it may still not work.
     #[must_use]
     pub fn command(&self, smp: &str, memory: &str, append: &str) -> String {
         let (kernel, disk) = (self.kernel.display().to_string(), self.ramdisk().display().to_string());
@@ -101,8 +101,8 @@ impl Guest {
         image
     }
 
-    /// Writes a launcher, and the files that it needs beside it: a script that takes the number of vCPUs, MiB of memory,
-    /// and where the guest is reached.
+    /// Writes a launcher, and the files that it needs beside it: a script that takes the number of vCPUs, MiB of
+    /// memory, and where the guest is reached.
     ///
     /// # Panics
     /// If it can't be written.
@@ -166,8 +166,8 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns the repository, by its lock file above the working folder of a test. A path from the build would be that of another
-/// clone that shares the build cache.
+/// Returns the repository, by its lock file above the working folder of a test. A path from the build would be that of
+/// another clone that shares the build cache.
 fn repository() -> PathBuf {
     let here = std::env::current_dir().expect("a working folder");
     here.ancestors().find(|folder| folder.join("Cargo.lock").exists()).expect("a repository").to_owned()

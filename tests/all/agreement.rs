@@ -1,9 +1,9 @@
-//! Card, table, chart, matrix, gate, JSON, Markdown, CSV and command line never disagree about a comparison.
+//! Sentence, table, chart, matrix, gate, JSON, Markdown, CSV and command line never disagree about a comparison.
 
 use brewbench::{
     compare::{
         cell::{Cell, Row},
-        known::Known,
+        comparison_context::ComparisonContext,
         metric::Metric,
         statistics::{Better, Decision, Leader},
         view::Comparison,
@@ -97,23 +97,6 @@ fn run(day: usize, place: usize, repetition: usize, factor: f64, fate: Fate) -> 
     serde_json::from_value(run).expect("a run")
 }
 
-/// Finds the first number of a text such as `12,500 requests/s`.
-fn number(text: &str) -> f64 {
-    let digits: String =
-        text.trim_start().chars().take_while(|letter| letter.is_ascii_digit() || ".,".contains(*letter)).collect();
-    digits.replace(',', "").trim_end_matches('.').parse().unwrap_or_else(|_| panic!("no number in {text:?}"))
-}
-
-/// A percentage beside two numbers is their ratio, as far as they are printed.
-fn agrees_with_its_numbers(detail: &str, by: f64) {
-    let Some((before, after)) = detail.split_once(" instead of ") else { return };
-    let own = before.rsplit(" · ").next().expect("a part");
-    let (own, base) = (number(own), number(after));
-    if !own.to_string().contains("MiB") && base > 0.0 {
-        assert!((own / base - 1.0 - by).abs() < 0.012 * (1.0 + by.abs()), "{detail}: {by}");
-    }
-}
-
 fn base_of<'a>(comparison: &Comparison, row: &'a Row) -> Option<&'a Cell> {
     row.cells.iter().find(|cell| comparison.baseline.as_ref() == Some(&comparison.subjects[cell.subject].key))
 }
@@ -123,7 +106,7 @@ fn figures_agree(comparison: &Comparison, row: &Row) {
     let Some(base) = base_of(comparison, row) else { return };
     for metric in metrics::compared() {
         let shown = base.stat(metric).value;
-        for stat in row.rivals().filter(|cell| cell.subject != base.subject).map(|cell| cell.stat(metric)) {
+        for stat in row.compared_cells().filter(|cell| cell.subject != base.subject).map(|cell| cell.stat(metric)) {
             let (Some(value), Some(shown), Some(by)) = (stat.value, shown, stat.by()) else { continue };
             if metric.is_share() {
                 assert!((value - shown - by).abs() < 1e-12 || value == 0.0, "{metric:?}: {value} {shown} {by}");
@@ -170,25 +153,20 @@ fn texts_agree(comparison: &Comparison) {
     let [markdown, cli] = [reports::markdown::text(comparison), brewbench_cli::compare::text(comparison)];
     let csv = reports::csv::text(comparison);
     let row = &comparison.rows[0];
-    for (card, metric) in comparison.cards.iter().zip([Metric::Rps, Metric::P50Ms, Metric::P99Ms]) {
-        if comparison.rows.len() > 1 || row.rivals().count() < 2 {
-            continue;
-        }
-        if let Some((challenger, _)) = comparison.pair() {
-            let cell =
-                row.cells.iter().find(|cell| comparison.subjects[cell.subject].key == challenger.key).expect("a cell");
-            let stat = cell.stat(metric);
-            if let Some(by) = stat.by() {
-                agrees_with_its_numbers(&card.detail.replace('\u{a0}', " "), by);
-            }
-            let named = stat.decision.is_some_and(Decision::is_difference);
-            assert_eq!(named, card.value == stat.change().text() && card.detail.contains(" than "), "{card:?}");
-        } else if let Leader::Of(place) = row.leader(metric) {
-            let cell = &row.cells[place];
-            assert_eq!(card.value, comparison.subjects[cell.subject].label);
-            assert!(card.detail.starts_with(cell.stat(metric).figure().text()), "{card:?}");
-        }
-        assert!(cli.replace("\n  ", " ").contains(&card.value) && markdown.contains(&card.value));
+    for headline in &comparison.answer.headlines {
+        let line = headline.line();
+        assert!(cli.replace("\n  ", " ").contains(&line) && markdown.contains(&line), "{line}");
+    }
+    if let ([headline], Some((challenger, _))) = (comparison.answer.headlines.as_slice(), comparison.pair())
+        && comparison.rows.len() == 1
+        && row.compared_cells().count() == 2
+    {
+        let is_challenger = |cell: &&Cell| comparison.subjects[cell.subject].key == challenger.key;
+        let stat = row.cells.iter().find(is_challenger).expect("a cell").stat(comparison.asked.primary);
+        let named = stat.decision.is_some_and(Decision::is_difference);
+        assert_eq!(named, headline.is_decided, "{headline:?}");
+        let amount = stat.by().map(|by| stat.metric.amount(by.abs())).unwrap_or_default();
+        assert!(!named || headline.sentence.to_string().contains(&amount), "{amount}: {headline:?}");
     }
     for cell in &row.cells {
         let stat = cell.stat(Metric::Rps);
@@ -205,7 +183,7 @@ fn charts_agree(comparison: &Comparison) {
     let Some(chart) = comparison.charts.iter().find(|chart| chart.id == "throughput") else { return };
     let bars = chart.figure.0["data"].as_array().expect("traces").iter().filter(|trace| trace["type"] == "bar");
     let drawn: Vec<f64> = bars.filter_map(|bar| bar["x"][0].as_f64()).collect();
-    let shown: Vec<f64> = row.rivals().filter_map(|cell| cell.stat(Metric::Rps).value).collect();
+    let shown: Vec<f64> = row.compared_cells().filter_map(|cell| cell.stat(Metric::Rps).value).collect();
     assert_eq!(drawn, shown);
 }
 
@@ -214,11 +192,11 @@ fn gate_agrees(comparison: &Comparison, runs: &[Run]) {
     if comparison.subjects.len() != 2 {
         return;
     }
-    let side = |role, target: &str| cells::Side { role, runs: runs.to_vec(), target: Some(target.to_owned()) };
+    let side = |role, target: &str| cells::GateSide { role, runs: runs.to_vec(), target: Some(target.to_owned()) };
     let (base, other) = (side("baseline", "a"), side("candidate", "b"));
     let Ok(cells) = cells::cells(&base, &other) else { return };
     let rules: Vec<Rule> = ["rps<-1%", "p99>1%"].map(|rule| rule.parse().expect("a rule")).into();
-    let known = Known::default();
+    let known = ComparisonContext::default();
     let gate = decide(&Question {
         rules: &rules,
         accept: &[],
@@ -253,7 +231,7 @@ fn everything_agrees(world: &World) {
         let json = serde_json::to_string(&comparison).expect("JSON");
         let read: Comparison = serde_json::from_str(&json).expect("the same");
         assert_eq!(read.rows, comparison.rows);
-        assert_eq!(read.cards, comparison.cards);
+        assert_eq!(read.answer, comparison.answer);
         gate_agrees(&comparison, &runs);
     }
 }

@@ -1,4 +1,5 @@
-//! Load from Pods: requested only of agents that allow it, merged from all generators, and shown with the share of each.
+//! Load from Pods: requested only of agents that allow it, merged from all generators, and shown with the share of
+//! each.
 
 use brewbench_wire::{
     engine::EngineVersion,

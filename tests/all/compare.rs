@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use brewbench::compare::{
     cache::{Cache, Key, Version},
-    view::Place,
+    view::Surface,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ async fn computed(user: &Actor, runs: &[String], number: usize) -> Value {
 
 async fn is_cached(app: &App, runs: &[String]) -> bool {
     let count = sqlx::query_scalar("select changes from comparison_inputs").fetch_one(&app.state.db.read).await;
-    let key = Key { query: format!("runs={}", runs.join(",")), with_series: false, place: Place::Inside };
+    let key = Key { query: format!("runs={}", runs.join(",")), with_series: false, place: Surface::Inside };
     app.state.memory::<Cache>().get(Version(count.expect("a count")), &key).is_some()
 }
 

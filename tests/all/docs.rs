@@ -1,5 +1,5 @@
-//! The documentation tells the truth: its links lead somewhere, its commands and files are valid, its generated pages are
-//! current.
+//! The documentation tells the truth: its links lead somewhere, its commands and files are valid, its generated pages
+//! are current.
 
 mod executed;
 mod generated;

@@ -6,7 +6,7 @@ use brewbench::{
     results::{
         blob,
         import::about::About,
-        store::imports::{self, NewImport, Waiting},
+        store::imports::{self, NewImport, PendingImports},
         verdict::limits::Limits,
     },
     runs::{model::RunSpec, verdict::Verdict},
@@ -80,7 +80,7 @@ async fn runs_with_another_payload_or_version_are_no_repetitions() {
     }
     user.post("/api/v1/experiments/from-imports", &json!({"name": "payloads", "runs": ids})).await.ok();
     for cell in ids.chunks(2) {
-        let run = brewbench::runs::store::one(&app.state.db.rows, &cell[0].clone().into())
+        let run = brewbench::runs::store::find(&app.state.db.rows, &cell[0].clone().into())
             .await
             .expect("a run")
             .expect("a run");
@@ -549,7 +549,7 @@ fn summary_of(id: &str) -> NewImport {
 #[tokio::test]
 async fn waiting_uploads_are_stored_together_and_fail_separately() {
     let app = App::start().await;
-    let (db, waiting) = (app.state.db.clone(), Waiting::default());
+    let (db, waiting) = (app.state.db.clone(), PendingImports::default());
     let busy = db.write.acquire().await.expect("the connection that writes");
     let uploads = [vec!["a", "b"], vec!["c", "a"], vec!["d"]].map(|ids| {
         let (db, waiting) = (db.clone(), waiting.clone());

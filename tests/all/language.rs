@@ -1,4 +1,5 @@
-//! What users and contributors read is plain English: no words that the glossary avoids, no sentence of more than 30 words.
+//! What users and contributors read is plain English: no words that the glossary avoids, no sentence of more than 30
+//! words.
 
 use std::{fs, path::Path};
 

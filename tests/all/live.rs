@@ -16,7 +16,7 @@ use brewbench_wire::{
     Phase, RunId,
     job::Job,
     messages::AgentMessage,
-    series::{Delta, Packed, Part},
+    series::{Delta, Packed, WindowKind},
 };
 use futures_util::future::join_all;
 use reqwest::{Method, Response, StatusCode};
@@ -38,7 +38,7 @@ async fn measuring(app: &App, user: &Actor) -> (Agent, Job) {
     (agent, job)
 }
 
-fn report(agent: &Agent, run: RunId, part: Part, seconds: RangeInclusive<u32>) {
+fn report(agent: &Agent, run: RunId, part: WindowKind, seconds: RangeInclusive<u32>) {
     agent.send_message(&AgentMessage::Series(Box::new(delta(run, part, seconds))));
 }
 
@@ -110,8 +110,8 @@ impl Listener {
 /// A run with three seconds of warm-up and four of measurement, and a listener that has drawn them.
 async fn seven_seconds(app: &App, user: &Actor) -> (Agent, RunId, Listener) {
     let (agent, job) = measuring(app, user).await;
-    report(&agent, job.run, Part::WarmUp, 1..=3);
-    report(&agent, job.run, Part::Measured, 1..=4);
+    report(&agent, job.run, WindowKind::WarmUp, 1..=3);
+    report(&agent, job.run, WindowKind::Measured, 1..=4);
     let mut listener = Listener::new(user, job.run).await;
     listener.read_until(7).await;
     (agent, job.run, listener)
@@ -121,8 +121,8 @@ async fn seven_seconds(app: &App, user: &Actor) -> (Agent, RunId, Listener) {
 async fn reconnect_agent(agent: &mut Agent, app: &App, run: RunId) {
     (agent.hello.running, agent.hello.holds) = (Some(run), vec![run]);
     agent.connect(app).await.expect("a welcome");
-    report(agent, run, Part::WarmUp, 1..=3);
-    report(agent, run, Part::Measured, 1..=2);
+    report(agent, run, WindowKind::WarmUp, 1..=3);
+    report(agent, run, WindowKind::Measured, 1..=2);
 }
 
 /// The seconds 1 to `last`.
@@ -135,8 +135,8 @@ async fn a_late_listener_gets_past_samples_first_and_then_new_ones() {
     let app = App::start().await;
     let user = app.user().await;
     let (agent, job) = measuring(&app, &user).await;
-    report(&agent, job.run, Part::WarmUp, 1..=3);
-    report(&agent, job.run, Part::Measured, 1..=2);
+    report(&agent, job.run, WindowKind::WarmUp, 1..=3);
+    report(&agent, job.run, WindowKind::Measured, 1..=2);
     let series = async || user.get(&format!("/api/v1/runs/{}/series", job.run)).await;
     app.until("the series so far", async || {
         let so_far = series().await;
@@ -150,7 +150,7 @@ async fn a_late_listener_gets_past_samples_first_and_then_new_ones() {
     assert_eq!(listener.seconds, upto(5));
     assert_eq!(listener.samples, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     for second in 3..=6 {
-        report(&agent, job.run, Part::Measured, second..=second);
+        report(&agent, job.run, WindowKind::Measured, second..=second);
         listener.read_until(3 + second as usize).await;
     }
     agent.finish(&job, &good()).await;
@@ -173,11 +173,11 @@ async fn a_listener_of_a_queued_run_gets_all_of_it() {
     agent.finish(&before, &good()).await;
     let job = agent.job().await;
     agent.enter(job.run, Phase::WarmingUp);
-    report(&agent, run, Part::WarmUp, 1..=1);
+    report(&agent, run, WindowKind::WarmUp, 1..=1);
     listener.read_until(1).await;
     agent.enter(job.run, Phase::Measuring);
-    report(&agent, run, Part::WarmUp, 2..=3);
-    report(&agent, run, Part::Measured, 1..=1);
+    report(&agent, run, WindowKind::WarmUp, 2..=3);
+    report(&agent, run, WindowKind::Measured, 1..=1);
     listener.read_until(4).await;
     assert_eq!(listener.seconds, upto(4));
     let cancelled = user.post(&format!("/api/v1/runs/{run}/cancel"), &()).await.ok().json();
@@ -194,11 +194,11 @@ async fn reconnects_of_agent_and_listener_duplicate_nothing() {
     let (mut agent, run, mut listener) = seven_seconds(&app, &user).await;
     agent.disconnect();
     reconnect_agent(&mut agent, &app, run).await;
-    report(&agent, run, Part::Measured, 3..=5);
+    report(&agent, run, WindowKind::Measured, 3..=5);
     listener.read_until(8).await;
     assert_eq!(listener.seconds, upto(8));
     listener.reconnect(&user, run).await;
-    report(&agent, run, Part::Measured, 6..=6);
+    report(&agent, run, WindowKind::Measured, 6..=6);
     listener.read_until(9).await;
     assert_eq!((listener.seconds, listener.samples.len()), (upto(9), 10));
 }
@@ -214,7 +214,7 @@ async fn a_restart_of_the_server_duplicates_nothing() {
     assert!(listener.ended.is_none(), "the run goes on");
     listener.reconnect(&user, run).await;
     reconnect_agent(&mut agent, &app, run).await;
-    report(&agent, run, Part::Measured, 3..=6);
+    report(&agent, run, WindowKind::Measured, 3..=6);
     listener.read_until(9).await;
     assert_eq!((listener.seconds, listener.samples.len()), (upto(9), 10));
 }
@@ -242,14 +242,14 @@ async fn an_agent_can_only_report_on_its_own_run() {
     stranger.hello.targets.clear();
     stranger.connect(&app).await.expect("a welcome");
     assert_eq!(stranger.cancelled().await, job.run);
-    report(&stranger, job.run, Part::Measured, 1..=9);
-    let garbled = Delta { points: Packed::from_bytes(vec![7; 99]), ..delta(job.run, Part::Measured, 1..=1) };
+    report(&stranger, job.run, WindowKind::Measured, 1..=9);
+    let garbled = Delta { points: Packed::from_bytes(vec![7; 99]), ..delta(job.run, WindowKind::Measured, 1..=1) };
     agent.send_message(&AgentMessage::Series(Box::new(garbled)));
-    report(&agent, job.run, Part::Measured, 1..=2);
+    report(&agent, job.run, WindowKind::Measured, 1..=2);
     // Messages of both agents are handled in order.
     let mut listener = Listener::new(&user, job.run).await;
     listener.read_until(2).await;
-    report(&stranger, job.run, Part::Measured, 1..=9);
+    report(&stranger, job.run, WindowKind::Measured, 1..=9);
     stranger.enter(job.run, Phase::Collecting);
     assert_eq!(stranger.cancelled().await, job.run, "its earlier messages have been handled, too");
     let series = app.state.memory::<LiveFeed>().series(job.run).expect("a series");
@@ -257,7 +257,7 @@ async fn an_agent_can_only_report_on_its_own_run() {
     assert_eq!(app.state.memory::<LiveFeed>().open_runs(), [(job.run, "rack".to_owned())]);
     agent.finish(&job, &good()).await;
     app.until("no live run", async || app.state.memory::<LiveFeed>().open_runs().is_empty().then_some(())).await;
-    report(&agent, job.run, Part::Measured, 1..=9);
+    report(&agent, job.run, WindowKind::Measured, 1..=9);
     agent.enter(job.run, Phase::Collecting);
     let mut agent = agent;
     while agent.cancelled().await != job.run {}
@@ -273,7 +273,7 @@ async fn a_hundred_listeners_get_the_same_and_a_stalled_one_delays_none() {
     let _stalled = join_all((0..20).map(|_| open_stream(&user, job.run, None))).await;
     let mut listeners = join_all((0..100).map(|_| Listener::new(&user, job.run))).await;
     for second in 1..=60 {
-        report(&agent, job.run, Part::Measured, second..=second);
+        report(&agent, job.run, WindowKind::Measured, second..=second);
     }
     join_all(listeners.iter_mut().map(|listener| listener.read_until(60))).await;
     for listener in &listeners {
@@ -290,7 +290,7 @@ async fn running_runs_are_listed_with_their_current_rate() {
     let user = app.user().await;
     let (agent, job) = measuring(&app, &user).await;
     submit_one(&user).await;
-    report(&agent, job.run, Part::Measured, 1..=2);
+    report(&agent, job.run, WindowKind::Measured, 1..=2);
     let rate = app.until("a rate", async || {
         let now: Now = user.get("/api/v1/runs/now").await.ok().read();
         assert_eq!((now.running.len(), now.queued, &now.running[0].run), (1, 1, &job.run.into()));
@@ -310,8 +310,8 @@ async fn without_a_terminal_watch_prints_a_line_a_second_or_json_lines() {
     let app = App::start().await;
     let user = app.user().await;
     let (agent, job) = measuring(&app, &user).await;
-    report(&agent, job.run, Part::WarmUp, 1..=3);
-    report(&agent, job.run, Part::Measured, 1..=2);
+    report(&agent, job.run, WindowKind::WarmUp, 1..=3);
+    report(&agent, job.run, WindowKind::Measured, 1..=2);
     agent.finish(&job, &good()).await;
     let id = job.run.to_string();
     let watch = async |more: &[&str]| {

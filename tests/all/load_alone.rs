@@ -1,12 +1,12 @@
-//! The rate of a run is that of its load, and its requests are those that the target counted: with a real agent, and with
-//! two generators whose results are merged.
+//! The rate of a run is that of its load, and its requests are those that the target counted: with a real agent, and
+//! with two generators whose results are merged.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use brewbench::{
     distributed::{
         merge::{Merged, merge},
-        model::Part,
+        model::AgentPart,
     },
     results::clock::Clock,
 };
@@ -204,7 +204,7 @@ async fn the_merged_rate_of_two_generators_is_over_their_loads() {
 
     let host = Outcome { summary: None, series: None, conditions: Conditions::default(), ..one.clone() };
     let clock = Some(Clock { offset_ms: 0.0, error_ms: 0.1 });
-    let of = |agent: &str, outcome| Part { agent: agent.to_owned(), outcome, clock };
+    let of = |agent: &str, outcome| AgentPart { agent: agent.to_owned(), outcome, clock };
     let Merged { outcome, evidence } = merge(&of("rack", host), &[of("one", one), of("two", two)]).expect("merged");
     let summary = read::parse(outcome.summary.expect("a summary").as_bytes()).expect("a summary");
     let time = evidence.conditions.load_time.expect("a time");

@@ -1,5 +1,5 @@
-//! Databases of earlier versions. `tests/fixtures/db/NNNN.db` was written by the version whose newest migration is NNNN,
-//! and must open forever. Before a release that changes the schema, add one with
+//! Databases of earlier versions. `tests/fixtures/db/NNNN.db` was written by the version whose newest migration is
+//! NNNN, and must open forever. Before a release that changes the schema, add one with
 //! `NEW_FIXTURE=tests/fixtures/db/NNNN.db cargo test --test all new_fixture`.
 
 mod figures;

@@ -6,7 +6,7 @@ use brewbench_wire::{
     job::Job,
     messages::AgentMessage,
     outcome::{Cause, Ended, Outcome},
-    series::{Packed, Part},
+    series::{Packed, WindowKind},
 };
 use serde_json::{Value, json};
 
@@ -436,7 +436,7 @@ async fn live_data_sums_the_seconds_that_all_generators_have_reported() {
         agent.connect(&site.app).await.expect("a welcome");
     }
     let say = |agent: &Agent, seconds| {
-        let mut delta = delta(site.job.run, Part::Measured, seconds);
+        let mut delta = delta(site.job.run, WindowKind::Measured, seconds);
         if agent.name == "bench-02" {
             let mut series = delta.points.unpack().expect("a series");
             series.measured.as_mut().expect("a window").start_ms += AHEAD_MS;

@@ -1,4 +1,5 @@
-//! Load that does not reach the target, with a real k6 and a real target: the run is invalid, and says where the load went.
+//! Load that does not reach the target, with a real k6 and a real target: the run is invalid, and says where the load
+//! went.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},

@@ -51,7 +51,7 @@ async fn a_plan_with_several_loads_has_runs_of_each_and_its_page_shows_loads() {
     assert!(page.contains("1, 2 VUs, 1 s measured") && page.contains("1 size × 2 loads × 2 repetitions"), "{page}");
     assert!(page.contains("<th scope=\"col\">Load</th>") && page.contains("order shuffled with seed"), "{page}");
     let run =
-        brewbench::runs::store::one(&app.state.db.rows, &runs[0].clone().into()).await.expect("a run").expect("a run");
+        brewbench::runs::store::find(&app.state.db.rows, &runs[0].clone().into()).await.expect("a run").expect("a run");
     let cell = brewbench::runs::store::repetitions(&app.state.db.rows, &run).await.expect("runs");
     assert!(
         cell.len() == 2 && cell.iter().all(|other| other.spec.load == run.spec.load),

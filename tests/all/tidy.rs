@@ -444,7 +444,7 @@ const PLAIN_LISTS: [(&str, &str); 6] = [
     ("src/auth/audit.rs", "as_str"),
     ("src/runs/store/row.rs", "read"),
     ("src/runs/store/row.rs", "try_from"),
-    ("src/results/verdict/limits/table.rs", "about"),
+    ("src/results/verdict/limits/table.rs", "definition"),
     ("src/results/store/endings.rs", "update"),
     ("src/results/store/imports.rs", "bound"),
 ];

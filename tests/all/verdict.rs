@@ -342,7 +342,7 @@ fn the_docs_name_every_limit_with_its_default() {
     let path = root().join("docs/guide/verdict.md");
     let docs = std::fs::read_to_string(&path).expect("the chapter");
     for limit in Limit::ALL {
-        let about = limit.about();
+        let about = limit.definition();
         let expected = format!("`{}` {}", about.name, about.unit.text(about.default));
         assert!(docs.contains(&expected), "{expected} is not in {}", path.display());
     }

@@ -18,7 +18,7 @@ use crate::target::{Cluster, Containers};
 const RUNS: &str = "/var/lib/brewbench-runs";
 
 /// A machine without leftovers of this agent.
-pub struct Cleared {
+pub struct CleanupResult {
     pub sandbox: Sandbox,
     pub containers: Containers,
     pub cluster: Option<Cluster>,
@@ -26,7 +26,7 @@ pub struct Cleared {
 }
 
 /// Removes what an earlier process of this agent has left on the machine and in its cluster.
-pub async fn clear(options: &Options) -> anyhow::Result<Cleared> {
+pub async fn clear(options: &Options) -> anyhow::Result<CleanupResult> {
     let sandbox = Sandbox::detect(&options.cgroups, &name_on_machine(&options.state)?);
     let work_folder = work_folder(&options.state, sandbox.agent());
     fs::create_dir_all(&work_folder)
@@ -49,7 +49,7 @@ pub async fn clear(options: &Options) -> anyhow::Result<Cleared> {
         let opened = Box::pin(Cluster::open(sandbox.agent(), options.namespace.as_deref())).await;
         cluster = Some(opened.map_err(anyhow::Error::msg)?);
     }
-    Ok(Cleared { sandbox, containers, cluster, work_folder })
+    Ok(CleanupResult { sandbox, containers, cluster, work_folder })
 }
 
 /// Returns the folder of the runs. It is in the state folder, unless programs have other users, who may not enter that.

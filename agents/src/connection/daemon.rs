@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::connection::clear::{Cleared, clear};
+use crate::connection::clear::{CleanupResult, clear};
 use crate::connection::key::Keys;
 use crate::connection::link::{Condition, Link, LinkEvent};
 pub use crate::connection::options::{CGROUPS, Options};
@@ -123,8 +123,8 @@ async fn lock(state: &Path) -> anyhow::Result<File> {
 }
 
 /// Finds the targets, and describes this machine for `Hello`.
-fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
-    let Cleared { sandbox, containers, cluster, work_folder } = cleared;
+fn prepare(options: &Options, cleared: CleanupResult, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
+    let CleanupResult { sandbox, containers, cluster, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
     let (fingerprinting, profilers) = (Arc::clone(&fingerprints), options.profilers.clone());
     let has_cluster = cluster.is_some();
@@ -138,13 +138,12 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let generators = generators.transpose().map_err(anyhow::Error::msg).context("--generators")?;
     let hello =
         Hello { generators: generators.as_ref().map(Generators::offer), ..hello(options, machine, engine.offer()) };
-    let steady = options.steady.as_ref().map(|steady| CpuTuning::new(steady, &options.state)).transpose();
-    let steady = steady.map_err(anyhow::Error::msg)?;
+    let cpu_tuning = options.cpu_tuning.as_ref().map(|sysfs| CpuTuning::new(sysfs, &options.state)).transpose();
+    let cpu_tuning = cpu_tuning.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
-    let context =
-        RunContext { fingerprints, containers, cluster, idle_wait, steady, load_address, reach, profilers, ..context };
-    let context = RunContext { generators, ..context };
+    let context = RunContext { fingerprints, containers, cluster, generators, idle_wait, cpu_tuning, ..context };
+    let context = RunContext { load_address, reach, profilers, ..context };
     Ok((context, hello, offered))
 }
 

@@ -246,7 +246,7 @@ async fn converse(
 
 #[cfg(test)]
 mod tests {
-    use brewbench_wire::series::{Part, Second, Window};
+    use brewbench_wire::series::{Second, Window, WindowKind};
     use futures_util::{SinkExt, StreamExt};
     use tokio::net::{TcpListener, TcpStream};
     use tokio_tungstenite::tungstenite::Message;
@@ -337,7 +337,7 @@ mod tests {
         let live = Live::default();
         let second = Second { until_ms: 1_000, iterations: 7, ..Second::default() };
         live.begin(RunId::now());
-        live.store(Part::Measured, Window { seconds: vec![second], ..Window::default() });
+        live.store(WindowKind::Measured, Window { seconds: vec![second], ..Window::default() });
         let events = mpsc::unbounded_channel().0;
         for _ in 0..2 {
             let (ours, mut theirs) = connection().await;

@@ -32,7 +32,7 @@ pub struct Options {
     /// When the machine is idle enough for a measurement.
     pub idle_wait: IdleWait,
     /// Sysfs mount point, [`crate::host::cpu_tuning::SYSFS`], if CPUs are tuned during runs.
-    pub steady: Option<PathBuf>,
+    pub cpu_tuning: Option<PathBuf>,
     /// Address on which targets accept load from other machines; `None` if they don't.
     pub load_address: Option<IpAddr>,
     /// Which targets on other machines it may load.

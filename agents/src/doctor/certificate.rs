@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use std::io;
 
-use brewbench_io::certificate::{Expiry, Left, SOON_DAYS, day};
+use brewbench_io::certificate::{Expiry, Remaining, SOON_DAYS, day};
 use brewbench_io::client::Client;
 use brewbench_wire::now_ms;
 use rustls::CertificateError;
@@ -51,8 +51,8 @@ fn trusted(certificate: Option<&[u8]>) -> Finding {
     let now_ms = now_ms();
     let observed = format!("trusted; {}", expiry.describe(now_ms));
     match expiry.left(now_ms) {
-        Left::Plenty => Finding::good(WHAT, observed),
-        Left::Little | Left::Nothing => {
+        Remaining::Plenty => Finding::good(WHAT, observed),
+        Remaining::Little | Remaining::Nothing => {
             Finding::doubtful(WHAT, observed, format!("{RENEW}: less than {SOON_DAYS} days are left"))
         }
     }

@@ -1,7 +1,7 @@
 //! Checks what k6 can connect to.
 
 use super::finding::Finding;
-use crate::sandbox::Side;
+use crate::sandbox::ProgramRole;
 use crate::sandbox::cage::user::{User, Users};
 use crate::sandbox::firewall;
 
@@ -18,7 +18,7 @@ pub(super) fn check() -> Finding {
             Finding::doubtful(CHECK, format!("{BY_ITSELF}; the kernel does not confine it: {why}"), remedy)
         }
         (Ok(_), Ok(())) => {
-            let user = User::of(Side::Generator).map(User::uid);
+            let user = User::for_role(ProgramRole::Generator).map(User::uid);
             let user = user.map_or_else(String::new, |user| format!(" (user {user})"));
             Finding::good(CHECK, format!("nftables: k6{user} reaches its target only"))
         }

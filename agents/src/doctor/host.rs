@@ -19,7 +19,7 @@ use crate::profile::{offer, perf};
 use crate::sandbox::cage::access::{self, Access};
 use crate::sandbox::cage::support::{self, Landlock};
 use crate::sandbox::cage::user::Users;
-use crate::sandbox::{OwnQuota, Sandbox, Side, cores};
+use crate::sandbox::{OwnQuota, ProgramRole, Sandbox, cores};
 use crate::target::container::{self, NoEngine};
 use crate::target::manifest::{self, Provided};
 use crate::target::{self, Containers, Fingerprints, ManifestError, vm};
@@ -96,7 +96,7 @@ fn containers(options: &Options) -> Containers {
 /// Runs all checks of the kernel and the hardware.
 pub(super) fn machine(options: &Options) -> Vec<Finding> {
     let facts = settings::facts(Path::new("/"));
-    let is_tuned = options.steady.is_some();
+    let is_tuned = options.cpu_tuning.is_some();
     let mut findings = vec![
         control_groups(options),
         cage(options),
@@ -208,7 +208,7 @@ pub(super) fn closed_targets(options: &Options) -> Option<Finding> {
     let closed: Vec<_> = programs
         .filter_map(|(name, program)| {
             let path = program.path().ok()?;
-            Some(format!("{name}: {}", access::obstacle(Side::Target, &path, Access::Start)?))
+            Some(format!("{name}: {}", access::obstacle(ProgramRole::Target, &path, Access::Start)?))
         })
         .collect();
     let remedy = "as it says, or run the agent as a user without privileges";

@@ -17,6 +17,13 @@ use crate::connection::daemon::Options;
 
 /// Runs all checks for an agent with these options.
 pub async fn examine(options: &Options) -> Vec<Finding> {
+    let mut findings = examine_machine(options).await;
+    findings.extend(server::server(options).await);
+    findings
+}
+
+/// Runs the checks that need no server.
+pub async fn examine_machine(options: &Options) -> Vec<Finding> {
     let mut findings = vec![host::engine(options).await, host::targets(options)];
     findings.extend(host::closed_targets(options));
     findings.push(host::container_engine(options).await);
@@ -26,7 +33,6 @@ pub async fn examine(options: &Options) -> Vec<Finding> {
     findings.extend(host::machine(options));
     findings.extend(host::load_address(options));
     findings.push(server::disk(&options.state));
-    findings.extend(server::server(options).await);
     findings
 }
 

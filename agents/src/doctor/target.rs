@@ -1,5 +1,5 @@
-//! Checks one target without a server: reads its manifest, starts it once, sends the requests of the manifest, tries the
-//! profiler, stops it.
+//! Checks one target without a server: reads its manifest, starts it once, sends the requests of the manifest, tries
+//! the profiler, stops it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::finding::Finding;
 use super::profiler;
 use crate::host::machine;
 use crate::sandbox::cage::user;
-use crate::sandbox::{Group, Sandbox, Side, cores};
+use crate::sandbox::{Group, ProgramRole, Sandbox, cores};
 use crate::target::container::{self, Prepared};
 use crate::target::manifest::{self, Manifest, Provided, Workload};
-use crate::target::vm::Guest;
+use crate::target::vm::VmTarget;
 use crate::target::{self, Cluster, Containers, Ended, Fingerprints, Running, Serving, kubernetes};
 
 /// Time for the target to exit after SIGTERM.
@@ -49,7 +49,7 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
         Provided::Vm(machine) => {
             let remedy = "correct [vm], [ready] or [verify]";
             let prepare = |group, home| {
-                let guest = Guest::new(machine, group, cores::allowed(), home, guest_size())?;
+                let guest = VmTarget::new(machine, group, cores::allowed(), home, guest_size())?;
                 Ok(Running::vm(manifest.clone(), guest))
             };
             findings.extend(start_here(&manifest, cgroups, prepare, remedy).await);
@@ -112,8 +112,8 @@ async fn start_here(
 ) -> Vec<Finding> {
     let sandbox = Sandbox::detect(cgroups, &name());
     let opened = tempfile::tempdir().and_then(|home| {
-        user::give(home.path(), Side::Target)?;
-        Ok((home, sandbox.open(RunId::now(), Side::Target)?))
+        user::give(home.path(), ProgramRole::Target)?;
+        Ok((home, sandbox.open(RunId::now(), ProgramRole::Target)?))
     });
     let (home, group) = match opened {
         Ok(opened) => opened,

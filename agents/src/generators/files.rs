@@ -1,5 +1,5 @@
-//! How the files of a scenario get into Pods: as one `ConfigMap`; or, if that is too small, in parts that an init container
-//! puts together. Pure.
+//! How the files of a scenario get into Pods: as one `ConfigMap`; or, if that is too small, in parts that an init
+//! container puts together. Pure.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Files {
     /// Returns the `ConfigMap`s.
     pub fn config_maps(&self, names: &Names) -> Vec<Value> {
         let map = |(index, data): (usize, &BTreeMap<String, String>)| {
-            let metadata = names.named(&map_name(names, index));
+            let metadata = names.metadata_for(&map_name(names, index));
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         };
         self.maps.iter().enumerate().map(map).collect()

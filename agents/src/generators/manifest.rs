@@ -85,7 +85,7 @@ impl Generators {
             return Err("image: must be the name of an image".to_owned());
         }
         let (vcpus, memory_bytes) = (file.vcpus, file.memory_mib << 20);
-        Ok(Self { image, vcpus, memory_bytes, most: file.most, port: file.port, place: place(&file) })
+        Ok(Self { image, vcpus, memory_bytes, most: file.most, port: file.port, place: scheduling(&file) })
     }
 
     /// Describes them for the server.
@@ -105,7 +105,7 @@ impl Generators {
     }
 
     /// Returns the parts of a Pod that say where it may run.
-    pub fn place(&self) -> Value {
+    pub fn scheduling(&self) -> Value {
         self.place.clone()
     }
 
@@ -120,7 +120,7 @@ impl Generators {
     }
 }
 
-fn place(file: &File) -> Value {
+fn scheduling(file: &File) -> Value {
     let File { node_selector, tolerations, runtime_class, pull_secrets, .. } = file;
     let secrets: Vec<Value> = pull_secrets.iter().map(|name| json!({"name": name})).collect();
     let mut place = json!({"nodeSelector": node_selector, "tolerations": tolerations, "imagePullSecrets": secrets});
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_place_is_taken_over() {
         let text = "node_selector = { pool = \"load\" }\nruntime_class = \"gvisor\"\n[[tolerations]]\nkey = \"load\"\n";
-        let place = Generators::parse(text, "1").expect("a file").place();
+        let place = Generators::parse(text, "1").expect("a file").scheduling();
         assert_eq!(place["nodeSelector"], json!({"pool": "load"}));
         assert_eq!((&place["tolerations"][0]["key"], &place["runtimeClassName"]), (&json!("load"), &json!("gvisor")));
     }

@@ -28,7 +28,7 @@ impl Names {
     }
 
     /// Returns the metadata of an object with this name.
-    pub fn named(&self, name: &str) -> Value {
+    pub fn metadata_for(&self, name: &str) -> Value {
         let mut metadata = self.metadata.clone();
         metadata["name"] = json!(name);
         metadata

@@ -43,14 +43,14 @@ pub fn job(shared: Shared<'_>, segment: Segment, longest_s: u64) -> Value {
         init["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
         init
     });
-    let mut spec = generators.place();
+    let mut spec = generators.scheduling();
     let own = json!({
         "restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
         "terminationGracePeriodSeconds": 1, "securityContext": Generators::pod_security(), "containers": [container],
         "initContainers": Vec::from_iter(init), "volumes": files.volumes(names),
     });
     merge(&mut spec, own);
-    let metadata = names.named(&names.job(segment.index));
+    let metadata = names.metadata_for(&names.job(segment.index));
     let labels = metadata["labels"].clone();
     json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
@@ -64,7 +64,7 @@ pub fn job(shared: Shared<'_>, segment: Segment, longest_s: u64) -> Value {
 /// Returns the `TestRun` of all generators. Its runners get what own Jobs get; k6-operator adds segments and the pause.
 pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
     let Shared { environment, files, generators, names } = shared;
-    let mut runner = generators.place();
+    let mut runner = generators.scheduling();
     let own = json!({
         "image": generators.image, "env": variables(environment), "resources": generators.resources(),
         "metadata": {"labels": names.metadata["labels"]}, "automountServiceAccountToken": "false",
@@ -72,7 +72,7 @@ pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
     });
     merge(&mut runner, own);
     // The Pod that starts them must be admitted by the namespace and tolerate the taints of its nodes, too.
-    let mut starter = generators.place();
+    let mut starter = generators.scheduling();
     let own = json!({
         "metadata": {"labels": names.metadata["labels"]}, "automountServiceAccountToken": "false",
         "securityContext": Generators::pod_security(), "containerSecurityContext": Generators::container_security(),
@@ -89,7 +89,7 @@ pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
         json!({"localFile": format!("{FOLDER}/{ENTRY}")})
     };
     json!({
-        "apiVersion": super::operator::API_VERSION, "kind": "TestRun", "metadata": names.named(&names.name),
+        "apiVersion": super::operator::API_VERSION, "kind": "TestRun", "metadata": names.metadata_for(&names.name),
         "spec": {
             "parallelism": count, "quiet": "true", "script": script,
             "initializer": {"disabled": true}, "runner": runner, "starter": starter,

@@ -27,7 +27,7 @@ use crate::engine::remote::{PORT, Remote};
 use crate::engine::{Arrivals, Paused, judge};
 use crate::run::failure::Failure;
 use crate::target::Cluster;
-use crate::target::kubernetes::cluster::{last_output, remove, sentence, until_removed};
+use crate::target::kubernetes::cluster::{describe_error, last_output, remove, until_removed};
 use crate::target::kubernetes::pods::Pods;
 use crate::target::kubernetes::state::{Exit, State};
 
@@ -106,7 +106,7 @@ impl Runners {
         for map in self.files.config_maps(&self.names) {
             let map: ConfigMap = serde_json::from_value(map).map_err(|error| broken(error.to_string()))?;
             let created = self.cluster.api::<ConfigMap>().create(&PostParams::default(), &map).await;
-            created.map_err(|error| broken(format!("can't create the ConfigMap: {}", sentence(&error))))?;
+            created.map_err(|error| broken(format!("can't create the ConfigMap: {}", describe_error(&error))))?;
         }
         if self.has_operator {
             let run = objects::test_run(self.shared(), self.count);
@@ -114,7 +114,7 @@ impl Runners {
             let created = operator::test_runs(&self.cluster).create(&PostParams::default(), &run).await;
             return created
                 .map(drop)
-                .map_err(|error| broken(format!("can't create the TestRun: {}", sentence(&error))));
+                .map_err(|error| broken(format!("can't create the TestRun: {}", describe_error(&error))));
         }
         let creating = stream::iter((0..self.count).map(|index| self.create_job(index))).buffer_unordered(AT_ONCE);
         let created: Vec<Result<(), String>> = creating.collect().await;
@@ -127,7 +127,7 @@ impl Runners {
         let job = objects::job(self.shared(), segment, longest_s);
         let job: BatchJob = serde_json::from_value(job).map_err(|error| error.to_string())?;
         let created = self.cluster.api::<BatchJob>().create(&PostParams::default(), &job).await;
-        created.map(drop).map_err(|error| format!("can't create a Job: {}", sentence(&error)))
+        created.map(drop).map_err(|error| format!("can't create a Job: {}", describe_error(&error)))
     }
 
     fn unreachable(&self, index: u32, url: &str) -> Failure {
@@ -212,7 +212,7 @@ impl Runners {
 
     fn address(&self, index: u32) -> Option<IpAddr> {
         let pod = self.pods.of_job(&self.names.job(index))?;
-        (State::of(&pod) == State::Runs).then_some(())?;
+        (State::from_pod(&pod) == State::Runs).then_some(())?;
         pod.status?.pod_ip?.parse().ok()
     }
 
@@ -246,12 +246,12 @@ impl Runners {
         }
         let own = ListParams::default().labels(&format!("{LOAD}={}", self.names.name));
         let jobs = self.cluster.api::<BatchJob>();
-        let left = jobs.list(&own).await.map_err(|error| sentence(&error))?;
+        let left = jobs.list(&own).await.map_err(|error| describe_error(&error))?;
         try_join_all(left.iter().map(|job| async { remove(&jobs, &job.name_any()).await })).await?;
         let maps = self.cluster.api::<ConfigMap>();
-        let left = maps.list(&own).await.map_err(|error| sentence(&error))?;
+        let left = maps.list(&own).await.map_err(|error| describe_error(&error))?;
         try_join_all(left.iter().map(|map| async { remove(&maps, &map.name_any()).await })).await?;
-        let left = self.cluster.api::<Pod>().list(&own).await.map_err(|error| sentence(&error))?;
+        let left = self.cluster.api::<Pod>().list(&own).await.map_err(|error| describe_error(&error))?;
         Ok(left.items.is_empty())
     }
 }

@@ -26,10 +26,10 @@ fn fault_of(folder: &Path) -> Option<String> {
     let free = disk.blocks_available() * disk.fragment_size();
     // Some file systems don't count files.
     let files = Some(disk.files_available()).filter(|_| disk.files() > 0);
-    sentence(free, files, folder)
+    describe_shortage(free, files, folder)
 }
 
-fn sentence(free: u64, files: Option<u64>, folder: &Path) -> Option<String> {
+fn describe_shortage(free: u64, files: Option<u64>, folder: &Path) -> Option<String> {
     let (folder, mib) = (folder.display(), 1 << 20);
     if free < TOO_LITTLE {
         let needed = TOO_LITTLE / mib;
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_named() {
         let folder = Path::new("/var/lib/x");
-        let fault = |free, files| sentence(free, files, folder);
+        let fault = |free, files| describe_shortage(free, files, folder);
         assert_eq!((fault(TOO_LITTLE, None), fault(TOO_LITTLE, Some(TOO_FEW_FILES))), (None, None));
         let full = "the disk of /var/lib/x is full: 3 MiB are free, 64 are needed";
         assert_eq!(fault(4_000_000, Some(0)).as_deref(), Some(full));

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::sandbox::cage::Cage;
     use crate::sandbox::process::{Plan, Process};
-    use crate::sandbox::{Group, Sandbox, Side};
+    use crate::sandbox::{Group, ProgramRole, Sandbox};
 
     /// Adds samples 200 ms apart, in which other programs and the run use these numbers of cores.
     fn idle_after(steps: &[(f64, f64)]) -> Vec<bool> {
@@ -210,7 +210,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_busy_neighbour_is_waited_for_and_reported() {
-        let group = Sandbox::none("noisy neighbour").open(RunId::now(), Side::Target).expect("a group");
+        let group = Sandbox::none("noisy neighbour").open(RunId::now(), ProgramRole::Target).expect("a group");
         let mut neighbour = busy(&group);
         let idle_wait = IdleWait { limit_cores: 0.05, longest: Duration::from_millis(450) };
         let idle_wait = idle_wait.wait(&[]).await.expect("a result");
@@ -220,7 +220,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_first_run_of_an_experiment_waits_in_vain() {
-        let group = Sandbox::none("lasting neighbour").open(RunId::now(), Side::Target).expect("a group");
+        let group = Sandbox::none("lasting neighbour").open(RunId::now(), ProgramRole::Target).expect("a group");
         let mut neighbour = busy(&group);
         let (patience, wait) =
             (Patience::default(), IdleWait { limit_cores: 0.0, longest: Duration::from_millis(600) });
@@ -237,7 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn cpu_time_of_the_run_is_counted_separately() {
-        let group = Sandbox::none("own noise").open(RunId::now(), Side::Target).expect("a group");
+        let group = Sandbox::none("own noise").open(RunId::now(), ProgramRole::Target).expect("a group");
         let (mut own, ours) = (busy(&group), [group.watch()]);
         let before = sample(&ours).await.expect("a sample");
         let mut after = before;

@@ -15,8 +15,8 @@ use super::command::Observer;
 use super::endpoint::Endpoint;
 use super::offer;
 use super::perf::Recorder;
-use super::place::Place;
-use super::quality::Taken;
+use super::place::ProfilerGroup;
+use super::quality::RawProfile;
 use crate::sandbox::Sandbox;
 
 /// Seconds to observe if a script has its own load, whose duration is unknown.
@@ -54,7 +54,7 @@ pub fn seconds(job: &Job) -> u64 {
 #[derive(Debug)]
 pub struct Attached {
     /// `None` for an endpoint.
-    place: Option<Place>,
+    place: Option<ProfilerGroup>,
     work: Work,
     kinds: Vec<ProfileKind>,
 }
@@ -70,7 +70,7 @@ enum Work {
 
 /// A request in progress.
 #[derive(Debug)]
-struct Fetch(JoinHandle<Result<Taken, String>>);
+struct Fetch(JoinHandle<Result<RawProfile, String>>);
 
 impl Drop for Fetch {
     fn drop(&mut self) {
@@ -92,7 +92,7 @@ impl Attached {
 
     async fn start(
         subject: &Subject<'_>,
-        place: &mut Option<Place>,
+        place: &mut Option<ProfilerGroup>,
         processes: impl Fn() -> BTreeSet<i32>,
     ) -> Result<Work, String> {
         let Subject { profile, allowed, sandbox, run, folder, cores, base_url, client, seconds } = subject;
@@ -107,11 +107,11 @@ impl Attached {
                 Ok(Work::Endpoint(endpoint, fetch))
             }
             Profiler::Perf { call_graph, rate_hz } => {
-                let place = place.insert(Place::open(sandbox, *run, folder, cores)?);
+                let place = place.insert(ProfilerGroup::open(sandbox, *run, folder, cores)?);
                 Recorder::attach(place, processes, *call_graph, *rate_hz).await.map(Work::Perf)
             }
             Profiler::Command { command, folder: of_manifest, rate_hz } => {
-                let place = place.insert(Place::open(sandbox, *run, folder, cores)?);
+                let place = place.insert(ProfilerGroup::open(sandbox, *run, folder, cores)?);
                 let observer = Observer::start(place, (command, of_manifest), &processes(), *seconds, *rate_hz);
                 observer.map(Work::Command)
             }
@@ -170,7 +170,7 @@ impl Attached {
     }
 }
 
-async fn close(place: Option<Place>) {
+async fn close(place: Option<ProfilerGroup>) {
     if let Some(place) = place
         && let Err(error) = place.close().await
     {
@@ -179,7 +179,7 @@ async fn close(place: Option<Place>) {
 }
 
 /// Completes a profile outside the runtime's threads, because a large one takes a moment.
-async fn keep(profiled: &mut Profiled, taken: Result<Taken, String>) {
+async fn keep(profiled: &mut Profiled, taken: Result<RawProfile, String>) {
     let completed = match taken {
         Ok(taken) => tokio::task::spawn_blocking(move || taken.complete())
             .await

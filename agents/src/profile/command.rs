@@ -16,8 +16,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::collapsed;
-use super::place::Place;
-use super::quality::Taken;
+use super::place::ProfilerGroup;
+use super::quality::RawProfile;
 use crate::host::procfs;
 use crate::sandbox::process::{Process, describe, find_program, last_lines};
 
@@ -53,7 +53,7 @@ pub fn program(command: &[String], folder: &Path) -> Result<PathBuf, String> {
 impl Observer {
     /// Starts the command for processes. Fails with a sentence.
     pub fn start(
-        place: &Place,
+        place: &ProfilerGroup,
         (command, folder): (&[String], &Path),
         processes: &BTreeSet<i32>,
         seconds: u64,
@@ -85,7 +85,7 @@ impl Observer {
     }
 
     /// Waits for the result, which the command prints by itself or after an interrupt. Fails with a sentence.
-    pub async fn finish(mut self, kind: ProfileKind) -> Result<Taken, String> {
+    pub async fn finish(mut self, kind: ProfileKind) -> Result<RawProfile, String> {
         let Self { name, rate_hz, began_ms, .. } = &self;
         let (name, rate_hz, began_ms) = (name.clone(), *rate_hz, *began_ms);
         if timeout(PATIENCE, self.process.wait()).await.is_err() {
@@ -117,7 +117,7 @@ impl Observer {
             ..facts
         };
         let source = ProfileSource::Command;
-        Ok(Taken { kind, source, profiler: name, stacks, facts, lost: None, call_graph: None, notes: Vec::new() })
+        Ok(RawProfile { kind, source, profiler: name, stacks, facts, lost: None, call_graph: None, notes: Vec::new() })
     }
 }
 

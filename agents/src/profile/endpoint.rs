@@ -10,7 +10,7 @@ use brewbench_wire::profile::{ProfileKind, ProfileSource};
 use reqwest::{Client, Url};
 use tokio::time::{Instant, timeout_at};
 
-use super::quality::Taken;
+use super::quality::RawProfile;
 
 /// Maximum bytes of a response.
 const MAX_BYTES: usize = 64 << 20;
@@ -49,7 +49,7 @@ impl Endpoint {
     }
 
     /// Fetches a profile of a kind; for the CPU this takes the seconds of the observation. The error is a sentence.
-    pub async fn take(&self, kind: ProfileKind) -> Result<Taken, String> {
+    pub async fn take(&self, kind: ProfileKind) -> Result<RawProfile, String> {
         let url = self.url(kind);
         let seconds = if kind == ProfileKind::Cpu { self.seconds } else { 0 };
         let began_ms = now_ms();
@@ -61,7 +61,7 @@ impl Endpoint {
         let began_ms = facts.began_ms.or(Some(began_ms));
         let profiler = if server.is_empty() { "pprof".to_owned() } else { format!("pprof of {server}") };
         let (source, facts) = (ProfileSource::Pprof, Facts { began_ms, ..facts });
-        Ok(Taken { kind, source, profiler, stacks, facts, lost: None, call_graph: None, notes: Vec::new() })
+        Ok(RawProfile { kind, source, profiler, stacks, facts, lost: None, call_graph: None, notes: Vec::new() })
     }
 
     /// Returns the URL of a kind: that of the CPU, or one beside it.

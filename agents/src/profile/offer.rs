@@ -1,5 +1,5 @@
-//! Whether this agent can profile a target: what its owner allows, and what is installed. Cheap, as it is asked each time
-//! that manifests are read.
+//! Whether this agent can profile a target: what its owner allows, and what is installed. Cheap, as it is asked each
+//! time that manifests are read.
 
 use brewbench_wire::manifest::{Profile, Profiler};
 use brewbench_wire::profile::{ProfileOffer, ProfileSource};

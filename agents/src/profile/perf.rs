@@ -1,8 +1,8 @@
 //! `perf record` on the processes of a target: any native program, also in a container, and the monitor of a virtual
 //! machine.
 //!
-//! perf itself runs beside the target, see [`Place`]. Its result is read by `perf script` while the target still lives:
-//! a container's files are seen through its processes only.
+//! perf itself runs beside the target, see [`ProfilerGroup`]. Its result is read by `perf script` while the target
+//! still lives: a container's files are seen through its processes only.
 
 mod find;
 mod script;
@@ -24,8 +24,8 @@ use brewbench_wire::now_ms;
 use brewbench_wire::profile::pprof::Facts;
 use brewbench_wire::profile::{ProfileKind, ProfileSource};
 
-use super::place::Place;
-use super::quality::Taken;
+use super::place::ProfilerGroup;
+use super::quality::RawProfile;
 use crate::sandbox::process::{Process, describe, last_lines};
 
 /// How often perf is started again because a process has ended since it was listed.
@@ -66,7 +66,7 @@ pub struct Recorder {
 impl Recorder {
     /// Attaches perf to processes; they are listed again if one ends before perf is attached. Fails with a sentence.
     pub async fn attach(
-        place: &Place,
+        place: &ProfilerGroup,
         processes: impl Fn() -> BTreeSet<i32>,
         call_graph: CallGraph,
         rate_hz: u32,
@@ -94,7 +94,7 @@ impl Recorder {
     }
 
     /// Waits until perf has attached: then it writes to its file.
-    async fn attached(&mut self, place: &Place) -> Result<(), String> {
+    async fn attached(&mut self, place: &ProfilerGroup) -> Result<(), String> {
         let file = data(place);
         while self.began.elapsed() < ATTACH {
             if let Some(status) = self.process.ended() {
@@ -118,7 +118,7 @@ impl Recorder {
     }
 
     /// Returns what was observed. Fails with a sentence.
-    pub async fn finish(mut self, place: &Place) -> Result<Taken, String> {
+    pub async fn finish(mut self, place: &ProfilerGroup) -> Result<RawProfile, String> {
         let ended_early = self.process.ended();
         self.end();
         if timeout(WRITE, self.process.wait()).await.is_err() {
@@ -148,7 +148,7 @@ impl Recorder {
             build_ids: build_ids(&ids, &stacks.frames.iter().map(|frame| frame.module.as_str()).collect()),
             comments: Vec::new(),
         };
-        Ok(Taken {
+        Ok(RawProfile {
             kind: ProfileKind::Cpu,
             source: ProfileSource::Perf,
             profiler: format!("perf {version}"),
@@ -160,7 +160,7 @@ impl Recorder {
         })
     }
 
-    async fn script(&self, place: &Place) -> Result<Script, String> {
+    async fn script(&self, place: &ProfilerGroup) -> Result<Script, String> {
         let file = data(place).to_string_lossy().into_owned();
         // Without inlined functions: finding them takes perf minutes.
         let arguments =
@@ -194,12 +194,12 @@ impl Recorder {
 }
 
 /// Returns the file of the recording.
-fn data(place: &Place) -> PathBuf {
+fn data(place: &ProfilerGroup) -> PathBuf {
     place.folder.join("perf.data")
 }
 
 /// Returns the arguments of `perf record`. Without `-e` it counts cycles, or time where there are no such counters.
-fn record(place: &Place, pids: &str, call_graph: CallGraph, rate_hz: u32, access: find::Access) -> Vec<String> {
+fn record(place: &ProfilerGroup, pids: &str, call_graph: CallGraph, rate_hz: u32, access: find::Access) -> Vec<String> {
     let (unwinding, most) = match call_graph {
         CallGraph::Fp => ("fp".to_owned(), "256M"),
         CallGraph::Dwarf => (format!("dwarf,{STACK_BYTES}"), "1G"),

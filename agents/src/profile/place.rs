@@ -1,5 +1,5 @@
-//! Where profilers run: outside of any cage, in a control group of their own, on the CPUs of the load generator. So what
-//! they use counts neither as the target's nor as k6's, and a later agent finds and ends what this one left.
+//! Where profilers run: outside of any cage, in a control group of their own, on the CPUs of the load generator. So
+//! what they use counts neither as the target's nor as k6's, and a later agent finds and ends what this one left.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,22 +14,22 @@ use tokio::time::timeout;
 use crate::host::machine;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, Process, describe, last_lines};
-use crate::sandbox::{Group, Sandbox, Side, cores};
+use crate::sandbox::{Group, ProgramRole, Sandbox, cores};
 
 /// The group of a run's profiler, and its folder.
 #[derive(Debug)]
-pub struct Place {
+pub struct ProfilerGroup {
     group: Group,
     /// For the profiler's files; removed with the run's folder.
     pub folder: PathBuf,
     cores: Vec<usize>,
 }
 
-impl Place {
+impl ProfilerGroup {
     /// Creates group and folder. Fails with a sentence.
     pub fn open(sandbox: &Sandbox, run: RunId, run_folder: &Path, cores: &Cores) -> Result<Self, String> {
         let folder = run_folder.join("profiler");
-        let created = std::fs::create_dir_all(&folder).and_then(|()| sandbox.open(run, Side::Profiler));
+        let created = std::fs::create_dir_all(&folder).and_then(|()| sandbox.open(run, ProgramRole::Profiler));
         let group = created.map_err(|error| format!("can't prepare the profiler: {error}"))?;
         group.bound(machine::memory_bytes());
         Ok(Self { group, folder, cores: beside(cores, cores::allowed()) })

@@ -25,7 +25,7 @@ const MAX_MODULES: usize = 3;
 
 /// What a profiler has observed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Taken {
+pub struct RawProfile {
     /// What it counts.
     pub kind: ProfileKind,
     /// The kind of profiler.
@@ -44,7 +44,7 @@ pub struct Taken {
     pub notes: Vec<String>,
 }
 
-impl Taken {
+impl RawProfile {
     /// Makes it small enough, and judges it. Fails with a sentence if it has no samples.
     pub fn complete(self) -> Result<RunProfile, String> {
         let Self { kind, source, .. } = self;
@@ -190,8 +190,8 @@ mod tests {
         builder.build()
     }
 
-    fn taken(stacks: Stacks) -> Taken {
-        Taken {
+    fn taken(stacks: Stacks) -> RawProfile {
+        RawProfile {
             kind: ProfileKind::Cpu,
             source: ProfileSource::Perf,
             profiler: "perf 6.1".to_owned(),
@@ -226,14 +226,14 @@ mod tests {
     fn nothing_observed_is_an_error() {
         let fault = taken(Stacks::default()).complete().expect_err("nothing");
         assert!(fault.starts_with("the CPU profile has no samples"), "{fault}");
-        let lost = Taken { lost: Some(9), ..taken(Stacks::default()) }.complete().expect_err("lost");
+        let lost = RawProfile { lost: Some(9), ..taken(Stacks::default()) }.complete().expect_err("lost");
         assert_eq!(lost, "perf 6.1 lost all 9 samples: take fewer with profile.rate_hz");
     }
 
     #[test]
     fn a_complete_profile_has_no_notes() {
         let stacks = stacks(&[(&[("main", "/a"), ("f", "/a"), ("g", "/a")], 20)]);
-        let quality = Taken { notes: Vec::new(), ..taken(stacks) }.complete().expect("a profile").quality;
+        let quality = RawProfile { notes: Vec::new(), ..taken(stacks) }.complete().expect("a profile").quality;
         assert_eq!((quality.notes.as_slice(), quality.unknown_share, quality.shallow_share), (&[][..], 0.0, 0.0));
     }
 

@@ -100,7 +100,8 @@ impl AddressPolicy {
     }
 
     /// Returns the k6 flags that enforce the limit, whatever the script requests and wherever the target redirects. k6
-    /// checks resolved addresses, so names can't bypass it. A target that the agent did not start has limits of its own.
+    /// checks resolved addresses, so names can't bypass it. A target that the agent did not start has limits of its
+    /// own.
     pub fn arguments(self, own: Option<&LoadLimits>) -> Vec<String> {
         let Limits { blocked, redirects } = self.limits(own);
         let no_redirects = (!redirects).then(|| ["--max-redirects", "0"].map(str::to_owned));

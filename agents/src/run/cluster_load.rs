@@ -8,11 +8,11 @@ use brewbench_wire::Phase;
 use brewbench_wire::engine::EngineVersion;
 use brewbench_wire::job::Job;
 use brewbench_wire::outcome::{Cause, Generator};
-use brewbench_wire::series::{Packed, Part, Series, Window};
+use brewbench_wire::series::{Packed, Series, Window, WindowKind};
 use tokio::time::sleep;
 
 use super::context::RunContext;
-use super::execute::{Record, Site};
+use super::execute::{OutcomeBuilder, RunResources};
 use super::failure::Failure;
 use super::participant::Prepared;
 use super::rounds::target_exit;
@@ -47,7 +47,7 @@ struct Load<'a> {
 
 /// A round that is over: what each generator sent, and what its node reported.
 #[derive(Default)]
-struct Measured {
+struct FinishedRound {
     parts: Vec<Series>,
     received: Vec<Received>,
     placed: Vec<Placed>,
@@ -55,13 +55,13 @@ struct Measured {
     start_errors_ms: Vec<i64>,
 }
 
-impl Site {
+impl RunResources {
     /// Does the whole run. Can be cancelled at any time.
     pub(super) async fn work_with_cluster<F: Fn(Phase)>(
         &mut self,
         job: &Job,
         context: &RunContext,
-        record: &mut Record<F>,
+        record: &mut OutcomeBuilder<F>,
     ) -> Result<(), Failure> {
         let (Some(cluster), Some(generators)) = (&context.cluster, &context.generators) else {
             let reason = "this agent generates no load in a cluster: start it with --kubernetes and --generators";
@@ -106,7 +106,12 @@ impl Site {
     }
 
     /// Runs one round of load: creates the generators, starts them together, waits for their end, and removes them.
-    async fn round(&mut self, load: &Load<'_>, round: Round, on_start: impl FnOnce()) -> Result<Measured, Failure> {
+    async fn round(
+        &mut self,
+        load: &Load<'_>,
+        round: Round,
+        on_start: impl FnOnce(),
+    ) -> Result<FinishedRound, Failure> {
         let broken = Failure::by(Cause::Generator);
         let part = round.part();
         let name = format!("brewbench-{}-{}", load.job.run, letter(round)).to_lowercase();
@@ -139,7 +144,7 @@ impl Site {
             series
         });
         let start_errors_ms = starts.iter().map(|start| start.error_ms).collect();
-        Ok(Measured { parts: parts.collect(), received, placed, logs, start_errors_ms })
+        Ok(FinishedRound { parts: parts.collect(), received, placed, logs, start_errors_ms })
     }
 
     /// Opens the port to which generators push.
@@ -208,7 +213,7 @@ impl Site {
 
     /// Ends the recording of a round, and stores the usage of the target. The load itself is in the series of the
     /// generators.
-    async fn store(&mut self, part: Part, recording: Recording, starts_ms: &[i64]) -> Vec<Received> {
+    async fn store(&mut self, part: WindowKind, recording: Recording, starts_ms: &[i64]) -> Vec<Received> {
         let first_ms = starts_ms.iter().copied().min().unwrap_or_default();
         let seconds = recording.arrivals().seconds_after(0, usize::MAX);
         let (received, usage) = recording.finish_all(first_ms).await;
@@ -236,8 +241,8 @@ impl Load<'_> {
 }
 
 /// Returns the result of each generator.
-async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Result<Vec<Generator>, Failure> {
-    let Measured { received, placed, logs, start_errors_ms, .. } = measured;
+async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: FinishedRound) -> Result<Vec<Generator>, Failure> {
+    let FinishedRound { received, placed, logs, start_errors_ms, .. } = measured;
     let mut all = Vec::with_capacity(parts.len());
     let each = parts.into_iter().zip(received).zip(placed).zip(logs).zip(start_errors_ms);
     for ((((series, received), placed), log), error_ms) in each {

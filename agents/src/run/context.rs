@@ -42,7 +42,7 @@ pub struct RunContext {
     /// In which experiment it did not become so.
     pub patience: Patience,
     /// Pins the CPU frequency, if enabled.
-    pub steady: Option<CpuTuning>,
+    pub cpu_tuning: Option<CpuTuning>,
     /// Live series of the current run.
     pub live: Live,
     /// Address on which targets accept load from other machines, if allowed.
@@ -56,7 +56,8 @@ pub struct RunContext {
 }
 
 impl RunContext {
-    /// Uses the default idle wait, no containers, no CPU tuning, no profilers and no live series. Both folders must exist.
+    /// Uses the default idle wait, no containers, no CPU tuning, no profilers and no live series. Both folders must
+    /// exist.
     pub fn new(sandbox: Sandbox, engine: Engine, targets: PathBuf, work_folder: PathBuf) -> Self {
         Self {
             sandbox,
@@ -70,7 +71,7 @@ impl RunContext {
             environment: Environment::new("/"),
             idle_wait: IdleWait::default(),
             patience: Patience::default(),
-            steady: None,
+            cpu_tuning: None,
             live: Live::default(),
             load_address: None,
             reach: AddressPolicy::default(),

@@ -29,8 +29,8 @@ enum Host {
 }
 
 impl Destination {
-    /// Returns the destination of a base URL; `None` if it has no host. `limits` are those of a target that the agent did
-    /// not start.
+    /// Returns the destination of a base URL; `None` if it has no host. `limits` are those of a target that the agent
+    /// did not start.
     pub fn parse(base_url: &str, limits: Option<&LoadLimits>) -> Option<Self> {
         let url = reqwest::Url::parse(base_url).ok()?;
         let name = url.host_str()?;

@@ -8,7 +8,7 @@ use brewbench_wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
 };
 use brewbench_wire::profile::Profiled;
-use brewbench_wire::series::{Packed, Part, Series};
+use brewbench_wire::series::{Packed, Series, WindowKind};
 use brewbench_wire::traffic::Traffic;
 use brewbench_wire::work_done::WorkDone;
 use brewbench_wire::{Phase, now_ms};
@@ -28,7 +28,7 @@ use crate::run::failure::Failure;
 use crate::run::prepare;
 use crate::sandbox::firewall::Firewall;
 use crate::sandbox::process::Process;
-use crate::sandbox::{Group, OwnQuota, Side};
+use crate::sandbox::{Group, OwnQuota, ProgramRole};
 use crate::series::live::Live;
 use crate::series::load_time::Planned;
 use crate::series::recording::{Recorded, Recording};
@@ -76,13 +76,13 @@ async fn run_with(
 ) -> Outcome {
     let clock = clocks::Watch::begin();
     // Until nothing of the run is left.
-    let _steady = context.steady.as_ref().and_then(|steady| {
+    let _pinned = context.cpu_tuning.as_ref().and_then(|cpu_tuning| {
         let refused = |error: &String| tracing::error!(%error, "CPU tuning failed; the run continues without it");
-        steady.pin().inspect_err(refused).ok()
+        cpu_tuning.pin().inspect_err(refused).ok()
     });
-    let mut record = Record { outcome: empty_outcome(job, context), on_phase };
+    let mut record = OutcomeBuilder { outcome: empty_outcome(job, context), on_phase };
     record.enter(Phase::Preparing);
-    let ended = match Site::open(job, context, &mut record.outcome) {
+    let ended = match RunResources::open(job, context, &mut record.outcome) {
         Err(reason) => Failure::by(Cause::Other)(reason).into(),
         Ok(mut site) => {
             let ended = tokio::select! {
@@ -137,12 +137,12 @@ fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {
 }
 
 /// The outcome in progress.
-pub(crate) struct Record<F> {
+pub(crate) struct OutcomeBuilder<F> {
     pub(crate) outcome: Outcome,
     on_phase: F,
 }
 
-impl<F: Fn(Phase)> Record<F> {
+impl<F: Fn(Phase)> OutcomeBuilder<F> {
     pub(crate) fn enter(&mut self, phase: Phase) {
         self.outcome.times.push(PhaseTime { phase, at_ms: now_ms() });
         (self.on_phase)(phase);
@@ -150,7 +150,7 @@ impl<F: Fn(Phase)> Record<F> {
 }
 
 /// Everything of a run that must be removed at its end.
-pub(crate) struct Site {
+pub(crate) struct RunResources {
     pub(crate) folder: TempDir,
     pub(crate) script: Script,
     /// `None` if another agent runs the target.
@@ -167,7 +167,7 @@ pub(crate) struct Site {
     pub(crate) runners: Option<Runners>,
     /// Observes the target during the measurement.
     pub(crate) profiler: Option<Box<Attached>>,
-    pub(crate) recording: Option<(Part, Recording)>,
+    pub(crate) recording: Option<(WindowKind, Recording)>,
     pub(crate) series: Series,
     work: WorkDone,
     /// When the measured load was meant to run, once it is over.
@@ -184,7 +184,7 @@ pub(crate) struct Site {
     pub(crate) live: Live,
 }
 
-impl Site {
+impl RunResources {
     /// Prepares a run. Fails with a sentence if it is not possible on this machine.
     fn open(job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
@@ -195,7 +195,7 @@ impl Site {
             Role::Alone | Role::Host => Some(prepare::target(job, context, folder.path(), outcome)?),
             Role::Generator(_) => None,
         };
-        let generator_group = prepare::open_group(job, context, Side::Generator)?;
+        let generator_group = prepare::open_group(job, context, ProgramRole::Generator)?;
         generator_group.bound(machine::memory_bytes());
         if job.role != Role::Host {
             outcome.conditions.script_may_wait = Some(script.may_wait());
@@ -257,7 +257,7 @@ impl Site {
     pub(crate) async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
             let Recorded { window, spans, work, load_time, traffic } = recording.finish(self.planned).await;
-            if part == Part::Measured {
+            if part == WindowKind::Measured {
                 (self.work, self.load_time) = (work, load_time);
                 let interface = self.interface.as_deref();
                 let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));

@@ -14,11 +14,11 @@ use super::address_policy::LoadLimits;
 use super::barrier::Barrier;
 use super::context::RunContext;
 use super::destination::Destination;
-use super::execute::{Record, Site, lost};
+use super::execute::{OutcomeBuilder, RunResources, lost};
 use super::failure::Failure;
 use super::interface;
 use crate::counters::Counting;
-use crate::engine::{self, Bounds, LoadOn, Paused, Round};
+use crate::engine::{self, Bounds, LoadTarget, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
 use crate::profile::attached::{self, Attached, Subject};
 use crate::sandbox::Watch;
@@ -38,13 +38,13 @@ pub(super) struct Prepared {
     pub(super) bounds: Bounds,
 }
 
-impl Site {
+impl RunResources {
     /// Does this agent's part of the run. Can be cancelled at any time.
     pub(super) async fn work<F: Fn(Phase)>(
         &mut self,
         job: &Job,
         context: &RunContext,
-        record: &mut Record<F>,
+        record: &mut OutcomeBuilder<F>,
         mut barrier: Barrier,
     ) -> Result<(), Failure> {
         if job.role != Role::Alone && barrier.is_open() {
@@ -69,7 +69,7 @@ impl Site {
             Role::Generator(segment) => Some(segment),
             Role::Alone | Role::Host => None,
         };
-        let load = (job.role != Role::Host).then_some(LoadOn {
+        let load = (job.role != Role::Host).then_some(LoadTarget {
             base_url: &base_url,
             segment,
             cores: &cores,
@@ -179,8 +179,8 @@ impl Site {
         &mut self,
         job: &Job,
         context: &RunContext,
-        load: Option<&LoadOn<'_>>,
-        record: &mut Record<F>,
+        load: Option<&LoadTarget<'_>>,
+        record: &mut OutcomeBuilder<F>,
     ) -> Result<(), Failure> {
         if job.spec.warm_up().is_zero() {
             return Ok(());
@@ -194,7 +194,7 @@ impl Site {
     }
 
     /// Starts a paused load generator with all its virtual users.
-    async fn start_paused(&mut self, load: &LoadOn<'_>, context: &RunContext) -> Result<Paused, Failure> {
+    async fn start_paused(&mut self, load: &LoadTarget<'_>, context: &RunContext) -> Result<Paused, Failure> {
         let broken = Failure::by(Cause::Generator);
         self.record(Round::Measure).await;
         self.confine(load, context)?;
@@ -252,9 +252,9 @@ impl Site {
     async fn begin_measurement<F: Fn(Phase)>(
         &mut self,
         context: &RunContext,
-        load: Option<&LoadOn<'_>>,
+        load: Option<&LoadTarget<'_>>,
         paused: Option<Paused>,
-        record: &mut Record<F>,
+        record: &mut OutcomeBuilder<F>,
     ) -> Result<Snapshot, Failure> {
         if let Some(paused) = paused {
             record.enter(Phase::Measuring);
@@ -277,7 +277,7 @@ impl Site {
         has_load: bool,
         before: Snapshot,
         serving: Option<&Serving>,
-        record: &mut Record<F>,
+        record: &mut OutcomeBuilder<F>,
     ) -> Result<(), Failure> {
         if !before.is_empty() {
             let conditions = &mut record.outcome.conditions;

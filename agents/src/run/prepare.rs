@@ -9,11 +9,11 @@ use super::admission::{check_size, find_target};
 use super::context::RunContext;
 use crate::host::{environment, machine};
 use crate::sandbox::cage::user;
-use crate::sandbox::cores::{self, Neighbour};
-use crate::sandbox::{Group, Side};
+use crate::sandbox::cores::{self, SharesWith};
+use crate::sandbox::{Group, ProgramRole};
 use crate::target::container::Prepared;
 use crate::target::kubernetes;
-use crate::target::vm::Guest;
+use crate::target::vm::VmTarget;
 use crate::target::{Provided, Running};
 
 /// Prepares the job's target. A program gets a group with the limits of its size.
@@ -33,14 +33,14 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
     let cores = outcome.cores.target.clone();
     match manifest.provided.clone() {
         Provided::Process(program) => {
-            let (home, group) = (home(folder)?, open_group(job, context, Side::Target)?);
+            let (home, group) = (home(folder)?, open_group(job, context, ProgramRole::Target)?);
             outcome.enforced = group.limit(&size);
             Ok(Running::process(manifest, program, group, cores, home))
         }
         Provided::Vm(machine) => {
-            let (home, group) = (home(folder)?, open_group(job, context, Side::Target)?);
+            let (home, group) = (home(folder)?, open_group(job, context, ProgramRole::Target)?);
             group.bound(machine::memory_bytes());
-            Ok(Running::vm(manifest, Guest::new(machine, group, cores, home, size)?))
+            Ok(Running::vm(manifest, VmTarget::new(machine, group, cores, home, size)?))
         }
         Provided::Container(container) => {
             let RunContext { containers, sandbox, .. } = context;
@@ -73,21 +73,21 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
 /// Creates the folder for the temporary files of a target.
 fn home(folder: &Path) -> Result<PathBuf, String> {
     let home = folder.join("target");
-    let created = std::fs::create_dir(&home).and_then(|()| user::give(&home, Side::Target));
+    let created = std::fs::create_dir(&home).and_then(|()| user::give(&home, ProgramRole::Target));
     created.map_err(|error| format!("can't create {}: {error}", home.display()))?;
     Ok(home)
 }
 
-pub(super) fn open_group(job: &Job, context: &RunContext, side: Side) -> Result<Group, String> {
-    let group = context.sandbox.open(job.run, side);
-    group.map_err(|error| format!("can't create the control groups of the {}: {error}", side.as_str()))
+pub(super) fn open_group(job: &Job, context: &RunContext, role: ProgramRole) -> Result<Group, String> {
+    let group = context.sandbox.open(job.run, role);
+    group.map_err(|error| format!("can't create the control groups of the {}: {error}", role.as_str()))
 }
 
 /// Assigns CPUs. A host or a generator has the machine for itself.
 pub(super) fn assign_cores(job: &Job) -> (Cores, Option<Placement>) {
     let neighbour = match job.role {
-        Role::Alone => Neighbour::Generator,
-        Role::Host => Neighbour::None,
+        Role::Alone => SharesWith::Generator,
+        Role::Host => SharesWith::None,
         Role::Generator(_) => return (Cores { target: Vec::new(), generator: cores::allowed() }, None),
     };
     let (cores, placement) =

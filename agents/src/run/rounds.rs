@@ -11,10 +11,10 @@ use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::engine;
-use crate::engine::{Bounds, LoadOn, Log, Round, Started};
+use crate::engine::{Bounds, K6Process, LoadTarget, Log, Round};
 use crate::run::budget::{self, Folders};
 use crate::run::context::RunContext;
-use crate::run::execute::{Site, lost};
+use crate::run::execute::{RunResources, lost};
 use crate::run::failure::Failure;
 use crate::sandbox::firewall::{self, Firewall};
 use crate::series::collector::MAX_SECONDS;
@@ -27,13 +27,13 @@ use crate::target::Running;
 /// How long k6 may take to exit after the warm-up, as iterations may be in progress.
 const WARM_UP_GRACE: Duration = Duration::from_millis(500);
 
-impl Site {
+impl RunResources {
     /// Warms up for the time of the job, or until the target is level; returns the outcome of the latter.
     pub(super) async fn warm_up(
         &mut self,
         job: &Job,
         context: &RunContext,
-        load: &LoadOn<'_>,
+        load: &LoadTarget<'_>,
     ) -> Result<Option<WarmUp>, Failure> {
         let broken = Failure::by(Cause::Generator);
         self.start(load, context, Round::WarmUp).await?;
@@ -75,7 +75,7 @@ impl Site {
     }
 
     /// Confines k6 to its target and to the recording, if this machine can.
-    pub(super) fn confine(&mut self, load: &LoadOn<'_>, context: &RunContext) -> Result<(), Failure> {
+    pub(super) fn confine(&mut self, load: &LoadTarget<'_>, context: &RunContext) -> Result<(), Failure> {
         self.firewall = None;
         let user = firewall::user();
         let (Some(user), Some(destination)) = (user, &self.destination) else { return Ok(()) };
@@ -89,7 +89,12 @@ impl Site {
     }
 
     /// Starts k6 and the recording of a round.
-    pub(super) async fn start(&mut self, load: &LoadOn<'_>, context: &RunContext, round: Round) -> Result<(), Failure> {
+    pub(super) async fn start(
+        &mut self,
+        load: &LoadTarget<'_>,
+        context: &RunContext,
+        round: Round,
+    ) -> Result<(), Failure> {
         self.record(round).await;
         self.confine(load, context)?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
@@ -99,7 +104,7 @@ impl Site {
         Ok(())
     }
 
-    pub(super) fn use_generator(&mut self, Started { process, log }: Started) {
+    pub(super) fn use_generator(&mut self, K6Process { process, log }: K6Process) {
         (self.generator, self.log) = (Some(process), log);
     }
 

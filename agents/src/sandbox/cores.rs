@@ -24,7 +24,7 @@ pub fn physical() -> PhysicalCores {
 
 /// What else runs on the machine of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbour {
+pub enum SharesWith {
     /// k6, which needs its own core.
     Generator,
     /// Nothing.
@@ -35,10 +35,10 @@ pub enum Neighbour {
 /// other cores, so that they share none. With too few cores the target's vCPUs are hyperthreads of as few cores as
 /// possible; then the generator gets hyperthreads of the target's cores; and if nothing is left, it uses all CPUs,
 /// including the target's.
-pub fn assign(physical: &[Vec<usize>], vcpus: f64, neighbour: Neighbour) -> (Cores, Placement) {
+pub fn assign(physical: &[Vec<usize>], vcpus: f64, neighbour: SharesWith) -> (Cores, Placement) {
     let processors: usize = physical.iter().map(Vec::len).sum();
     let wanted = round_up(vcpus).clamp(1, processors.max(1));
-    let reserved = usize::from(neighbour == Neighbour::Generator);
+    let reserved = usize::from(neighbour == SharesWith::Generator);
     if wanted + reserved <= physical.len() {
         let (own, rest) = physical.split_at(wanted);
         let target = own.iter().filter_map(|core| core.first()).copied().collect();
@@ -59,10 +59,10 @@ pub fn assign(physical: &[Vec<usize>], vcpus: f64, neighbour: Neighbour) -> (Cor
 fn assigned(
     mut target: Vec<usize>,
     rest: Vec<usize>,
-    neighbour: Neighbour,
+    neighbour: SharesWith,
     placement: Placement,
 ) -> (Cores, Placement) {
-    let mut generator = if neighbour == Neighbour::Generator { rest } else { Vec::new() };
+    let mut generator = if neighbour == SharesWith::Generator { rest } else { Vec::new() };
     target.sort_unstable();
     generator.sort_unstable();
     (Cores { target, generator }, placement)
@@ -94,7 +94,7 @@ mod tests {
     type Row<'a> = (&'a [&'a [usize]], f64, &'a [usize], &'a [usize], Placement);
 
     #[track_caller]
-    fn check(table: &[Row], neighbour: Neighbour) {
+    fn check(table: &[Row], neighbour: SharesWith) {
         for (physical, vcpus, target, generator, placement) in table {
             let physical: PhysicalCores = physical.iter().map(|core| core.to_vec()).collect();
             let expected = Cores { target: target.to_vec(), generator: generator.to_vec() };
@@ -125,7 +125,7 @@ mod tests {
             // Two fast cores with two hyperthreads each and two slow ones with one.
             (&[&[2, 3], &[4], &[5], &[0, 1]], 3.0, &[2, 4, 5], &[0, 1], WholeCores),
         ];
-        check(&table, Neighbour::Generator);
+        check(&table, SharesWith::Generator);
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
             (&[&[1, 3], &[0, 2]], 3.0, &[0, 1, 3], &[], SiblingThreads),
             (&[&[1, 3], &[0, 2]], 4.0, &[0, 1, 2, 3], &[], SiblingThreads),
         ];
-        check(&table, Neighbour::None);
+        check(&table, SharesWith::None);
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
                 let physical: PhysicalCores =
                     (0..cores).map(|core| (0..threads).map(|thread| core + thread * cores).collect()).collect();
                 for vcpus in 1..=cores * threads {
-                    let (assigned, placement) = assign(&physical, vcpus as f64, Neighbour::Generator);
+                    let (assigned, placement) = assign(&physical, vcpus as f64, SharesWith::Generator);
                     let on = |list: &[usize]| {
                         physical.iter().filter(|core| core.iter().any(|cpu| list.contains(cpu))).count()
                     };

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::Side;
+use super::ProgramRole;
 use super::cage::user::User;
 use super::process::find_program;
 
@@ -64,7 +64,7 @@ impl Drop for Firewall {
 
 /// Returns the user of load generators, if this machine can confine its connections.
 pub fn user() -> Option<u32> {
-    let user = User::of(Side::Generator)?;
+    let user = User::for_role(ProgramRole::Generator)?;
     check().is_ok().then(|| user.uid().as_raw())
 }
 

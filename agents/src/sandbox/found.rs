@@ -19,7 +19,7 @@ impl Watch {
         let tree = if root.join("cgroup.controllers").exists() {
             Tree::Unified(root.join(group_of(&text, "", id)?))
         } else {
-            Tree::Split(v1::Dirs::of(root, |controller| group_of(&text, controller, id))?)
+            Tree::Split(v1::Dirs::existing(root, |controller| group_of(&text, controller, id))?)
         };
         Some(Self::foreign(tree))
     }
@@ -39,8 +39,8 @@ impl Watch {
     }
 }
 
-/// Kills what an engine has forgotten of a container that it has removed, and removes its groups below `root`. If Podman
-/// is killed between creating and starting a container, a process waits forever to become that container.
+/// Kills what an engine has forgotten of a container that it has removed, and removes its groups below `root`. If
+/// Podman is killed between creating and starting a container, a process waits forever to become that container.
 pub async fn clear_container(root: &Path, id: &str) -> io::Result<()> {
     for pid in procfs::all() {
         let text = files::text(&PathBuf::from(format!("/proc/{pid}/cgroup"))).unwrap_or_default();
@@ -62,8 +62,8 @@ fn hierarchy(root: &Path, controllers: &str) -> PathBuf {
     }
 }
 
-/// Returns the path of a container's group in the hierarchy of a controller, relative to its root; the unified hierarchy
-/// has no controllers.
+/// Returns the path of a container's group in the hierarchy of a controller, relative to its root; the unified
+/// hierarchy has no controllers.
 fn group_of(text: &str, controller: &str, id: &str) -> Option<PathBuf> {
     let mut groups = groups_of(text, id);
     groups.find(|(controllers, _)| controllers.split(',').any(|name| name == controller)).map(|(_, group)| group)

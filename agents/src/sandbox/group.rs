@@ -1,4 +1,4 @@
-//! The processes of one side of a run: limits, watches and kills them together.
+//! The processes of a run with one role: limits, watches and kills them together.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use brewbench_wire::outcome::{Enforced, Observed};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{Side, Tree, files};
+use super::{ProgramRole, Tree, files};
 use crate::host::procfs;
 
 /// Environment variable of every process with the agent's name.
@@ -25,20 +25,20 @@ const SIDE_MARK: &str = "BREWBENCH_SIDE";
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(1);
 
-/// One side of a run. Dropping it tries to kill its processes and to remove its folders; [`Group::clear`] waits until
-/// that is done.
+/// The programs of a run with one role. Dropping it tries to kill its processes and to remove its folders;
+/// [`Group::clear`] waits until that is done.
 #[derive(Debug)]
 pub struct Group {
     agent: String,
     run: RunId,
-    side: Side,
+    role: ProgramRole,
     tree: Tree,
     home: Tree,
 }
 
 impl Group {
-    pub(super) fn new(agent: String, run: RunId, side: Side, tree: Tree, home: Tree) -> Self {
-        Self { agent, run, side, tree, home }
+    pub(super) fn new(agent: String, run: RunId, role: ProgramRole, tree: Tree, home: Tree) -> Self {
+        Self { agent, run, role, tree, home }
     }
 
     /// Sets the limits of a size; returns those that the kernel confirmed.
@@ -58,7 +58,7 @@ impl Group {
 
     /// Returns the environment variables by which its processes are found without control groups.
     pub fn marks(&self) -> [(&'static str, String); 3] {
-        [(AGENT_MARK, self.agent.clone()), (RUN_MARK, self.run.to_string()), (SIDE_MARK, self.side.as_str().to_owned())]
+        [(AGENT_MARK, self.agent.clone()), (RUN_MARK, self.run.to_string()), (SIDE_MARK, self.role.as_str().to_owned())]
     }
 
     /// Opens the files through which a process enters the group, by writing `0` into each.

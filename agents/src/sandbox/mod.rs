@@ -1,9 +1,8 @@
 //! Machine sizes: the resources a target may use, enforced by control groups and read back from them.
 //!
-//! A run has a group per [`Side`]: the target's has the limits of its size, the others have limits that protect the
-//! machine, and each can be killed as a whole. Both are below one home folder, `brewbench-<agent>`, which
-//! exists only while it contains groups. Control files are written directly: there are a dozen of them, and each is
-//! read back.
+//! A run has a group per [`ProgramRole`]: the target's has the limits of its size, the others have limits that protect
+//! the machine, and each can be killed as a whole. Both are below one home folder, `brewbench-<agent>`, which exists
+//! only while it contains groups. Control files are written directly: there are a dozen of them, and each is read back.
 
 pub mod cage;
 pub mod cores;
@@ -36,13 +35,13 @@ pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 /// are in production.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// Maximum processes and threads of each side of a run: enough for a thread for each of thousands of connections, and
+/// Maximum processes and threads of each role in a run: enough for a thread for each of thousands of connections, and
 /// harmless for the machine.
 pub(crate) const MAX_PIDS: u64 = 8192;
 
 /// One of the programs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ProgramRole {
     /// The server under test.
     Target,
     /// k6.
@@ -51,7 +50,7 @@ pub enum Side {
     Profiler,
 }
 
-impl Side {
+impl ProgramRole {
     /// Returns the name used for groups and in the processes' environment.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -116,12 +115,12 @@ impl Sandbox {
         self.enforced
     }
 
-    /// Creates the group of one side of a run, without limits. Fails if the kernel refuses the folder.
-    pub fn open(&self, run: RunId, side: Side) -> io::Result<Group> {
-        let tree = self.home.join(&format!("{run}-{}", side.as_str()));
+    /// Creates the group of one role in a run, without limits. Fails if the kernel refuses the folder.
+    pub fn open(&self, run: RunId, role: ProgramRole) -> io::Result<Group> {
+        let tree = self.home.join(&format!("{run}-{}", role.as_str()));
         self.home.create_home()?;
         tree.create()?;
-        Ok(Group::new(self.agent.clone(), run, side, tree, self.home.clone()))
+        Ok(Group::new(self.agent.clone(), run, role, tree, self.home.clone()))
     }
 
     /// Finds the group in which an engine has put a container, by one of its processes and its id.

@@ -1,5 +1,5 @@
-//! CPU quotas that this program itself is under, such as the limit of its Pod or of its service. They bound its k6, too,
-//! whatever number of CPUs the machine has.
+//! CPU quotas that this program itself is under, such as the limit of its Pod or of its service. They bound its k6,
+//! too, whatever number of CPUs the machine has.
 
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ mod tests {
     use brewbench_wire::job::Size;
     use brewbench_wire::outcome::Mechanism;
 
-    use super::super::{Sandbox, Side};
+    use super::super::{ProgramRole, Sandbox};
     use super::*;
 
     fn folder(path: &Path, files: &[(&str, &str)]) {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_quota_of_the_kernel_is_found_and_throttles() {
         let root = Path::new(CGROUP_ROOT);
-        let group = Sandbox::detect(root, "test own quota").open(RunId::now(), Side::Target).expect("a group");
+        let group = Sandbox::detect(root, "test own quota").open(RunId::now(), ProgramRole::Target).expect("a group");
         let size = Size { name: "half".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 };
         if group.limit(&size).cpu == Mechanism::None {
             return skip("no control group for CPU");

@@ -105,7 +105,7 @@ impl Process {
             // Programs open `/dev/stdout` and `/dev/stderr`.
             fchown(&output, Some(user.uid()), Some(user.gid()))?;
         }
-        place(&mut command, group.entrances()?, &plan.cores, lock)?;
+        confine(&mut command, group.entrances()?, &plan.cores, lock)?;
         let child = command.spawn()?;
         // The command holds the write ends of the pipes: the output ends only once those are closed here.
         drop(command);
@@ -212,7 +212,7 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
 }
 
 #[expect(unsafe_code, reason = "a process can enter groups, cores and sandbox only between fork and exec")]
-fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Option<Lock>) -> io::Result<()> {
+fn confine(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Option<Lock>) -> io::Result<()> {
     let mut pinned = CpuSet::new();
     for &core in cores {
         pinned.set(core)?;
@@ -272,7 +272,7 @@ mod tests {
     use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
     use super::*;
-    use crate::sandbox::{Sandbox, Side};
+    use crate::sandbox::{ProgramRole, Sandbox};
 
     fn shell(script: &str) -> Plan {
         Plan {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn group(name: &str) -> Group {
-        Sandbox::none(name).open(RunId::now(), Side::Target).expect("a group")
+        Sandbox::none(name).open(RunId::now(), ProgramRole::Target).expect("a group")
     }
 
     #[tokio::test]

@@ -33,7 +33,7 @@ impl Dirs {
     }
 
     /// An existing group: `group` returns its path in the hierarchy of a controller. `None` if there is none at all.
-    pub fn of(root: &Path, group: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
+    pub fn existing(root: &Path, group: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
         let dir =
             |controller: &str| Some(hierarchy(root, controller)?.join(group(controller)?)).filter(|dir| dir.is_dir());
         let found = Self { cpu: dir("cpu"), cpuacct: dir("cpuacct"), memory: dir("memory"), pids: dir("pids") };

@@ -47,9 +47,9 @@ pub fn homes(root: &Path, own_path: &str, folder: &str) -> Vec<PathBuf> {
 /// into a leaf if only that process prevents it.
 pub fn enable(dir: &Path) -> bool {
     let control = dir.join("cgroup.subtree_control");
-    let available = words(&dir.join("cgroup.controllers"));
+    let available = read_words(&dir.join("cgroup.controllers"));
     let wanted = || CONTROLLERS.iter().filter(|name| available.iter().any(|word| word == *name));
-    let is_on = |name: &&str| words(&control).iter().any(|word| word == name);
+    let is_on = |name: &&str| read_words(&control).iter().any(|word| word == name);
     let switch_on = || wanted().all(|name| is_on(name) || files::write(&control, &format!("+{name}")));
     let enabled = switch_on() || (processes(dir) == [own_pid()] && step_aside(dir) && switch_on());
     enabled && wanted().any(is_on)
@@ -117,10 +117,10 @@ fn is_alone(dir: &Path) -> bool {
 }
 
 fn processes(dir: &Path) -> Vec<String> {
-    words(&dir.join("cgroup.procs"))
+    read_words(&dir.join("cgroup.procs"))
 }
 
-fn words(path: &Path) -> Vec<String> {
+fn read_words(path: &Path) -> Vec<String> {
     files::text(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 

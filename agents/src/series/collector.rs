@@ -50,7 +50,7 @@ pub struct Collector {
     begun_ms: i64,
     scope: Scope,
     last_request_ms: Option<i64>,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, LastValue>,
     hasher: RandomState,
     window: Window,
     work: WorkCounter,
@@ -63,7 +63,7 @@ pub struct Collector {
 
 /// The last values of a series.
 #[derive(Debug)]
-enum Known {
+enum LastValue {
     Count(u64),
     Latencies(Histogram),
 }
@@ -115,7 +115,7 @@ impl Collector {
         }
         // All series of a k6 process restart at once.
         self.window.gaps.restarts = self.window.gaps.restarts.min(restarts + 1);
-        self.place(second, at_ms);
+        self.add_push(second, at_ms);
     }
 
     /// Counts a push that could not be read.
@@ -181,8 +181,8 @@ impl Collector {
             Metric::Failed => &mut second.failed,
             _ => return self.window.gaps.damaged += 1,
         };
-        let Some(known) = self.known(series, Known::Latencies(Histogram::default())) else { return };
-        let Known::Latencies(before) = known else { return self.window.gaps.damaged += 1 };
+        let Some(known) = self.known(series, LastValue::Latencies(Histogram::default())) else { return };
+        let LastValue::Latencies(before) = known else { return self.window.gaps.damaged += 1 };
         let new = all.since(before);
         let restarted = new.is_none();
         let new = new.unwrap_or_else(|| all.clone());
@@ -204,8 +204,8 @@ impl Collector {
                 return self.window.gaps.damaged += 1;
             }
         };
-        let Some(known) = self.known(series, Known::Count(0)) else { return };
-        let Known::Count(before) = known else { return self.window.gaps.damaged += 1 };
+        let Some(known) = self.known(series, LastValue::Count(0)) else { return };
+        let LastValue::Count(before) = known else { return self.window.gaps.damaged += 1 };
         let new = value.checked_sub(*before);
         *before = value;
         *sum = sum.saturating_add(new.unwrap_or(value));
@@ -214,7 +214,7 @@ impl Collector {
 
     /// Returns the last values of a series; `None` if there are too many series. They are identified by a 64-bit hash:
     /// among thousands, a collision is practically impossible.
-    fn known(&mut self, series: &TimeSeries, first: Known) -> Option<&mut Known> {
+    fn known(&mut self, series: &TimeSeries, first: LastValue) -> Option<&mut LastValue> {
         let full = self.known.len() >= MAX_KNOWN;
         match self.known.entry(self.hasher.hash_one(&series.labels)) {
             Entry::Occupied(entry) => Some(entry.into_mut()),
@@ -227,7 +227,7 @@ impl Collector {
     }
 
     /// Adds the content of a push at its time.
-    fn place(&mut self, second: Second, at_ms: i64) {
+    fn add_push(&mut self, second: Second, at_ms: i64) {
         let Window { start_ms, seconds, gaps, .. } = &mut self.window;
         // The time k6 needs to start is not part of its first second.
         if seconds.is_empty() {

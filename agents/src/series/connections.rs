@@ -46,7 +46,7 @@ pub struct Connections {
     destination: Destination,
     /// Where k6 pushes its series; a connection to it shows that k6's sockets are in this network namespace.
     receiver: SocketAddr,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, KnownSocket>,
     last_ms: i64,
     /// When the budget allows the next look.
     due: Option<Instant>,
@@ -59,7 +59,7 @@ pub struct Connections {
 
 /// A socket at the last look.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownSocket {
     counters: Counters,
     is_generators: bool,
 }
@@ -96,8 +96,8 @@ impl Connections {
         }
     }
 
-    /// Looks at the sockets at this time, unix milliseconds, unless the last look was too costly. Without a load generator
-    /// on this machine only the target's sockets count.
+    /// Looks at the sockets at this time, unix milliseconds, unless the last look was too costly. Without a load
+    /// generator on this machine only the target's sockets count.
     pub fn look(&mut self, at_ms: i64, generator: Option<Generator<'_>>) {
         let begun = Instant::now();
         if self.due.is_some_and(|due| begun < due) {
@@ -116,14 +116,15 @@ impl Connections {
         self.last_ms = at_ms;
         let known = |socket: &Socket| {
             let is_generators = owned.contains(&socket.cookie);
-            (socket.cookie, Known { counters: socket.counters, is_generators })
+            (socket.cookie, KnownSocket { counters: socket.counters, is_generators })
         };
         self.known = sockets.iter().filter(|socket| socket.inode > 0).map(known).collect();
         self.due = Some(Instant::now() + begun.elapsed() * BUDGET);
     }
 
-    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets, or none of
-    /// its own was found yet, as when a look came before its process was known; `inodes` are among them, or were before.
+    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets, or none
+    /// of its own was found yet, as when a look came before its process was known; `inodes` are among them, or were
+    /// before.
     fn owned(
         &mut self,
         sockets: &[Socket],
@@ -203,8 +204,8 @@ impl Connections {
         self.looks.push(look);
     }
 
-    /// Returns the traffic in the looks that began and ended within these times, unix milliseconds; `None` if the kernel
-    /// does not list sockets.
+    /// Returns the traffic in the looks that began and ended within these times, unix milliseconds; `None` if the
+    /// kernel does not list sockets.
     pub fn traffic(self, from_ms: i64, to_ms: i64) -> Option<Traffic> {
         let Self { kernel, destination, is_visible, looks, .. } = self;
         kernel?;

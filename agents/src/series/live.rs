@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brewbench_wire::RunId;
-use brewbench_wire::series::{Delta, Packed, Part, Second, Series, Usage, Window};
+use brewbench_wire::series::{Delta, Packed, Second, Series, Usage, Window, WindowKind};
 use tokio::sync::watch;
 
 use super::recording::SoFar;
@@ -16,12 +16,12 @@ const MAX_SAMPLES: usize = 100;
 /// The live series of the current run; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    shown: Arc<Mutex<Option<Shown>>>,
+    shown: Arc<Mutex<Option<LiveState>>>,
     news: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct LiveState {
     run: RunId,
     step: Option<String>,
     warm_up: Option<Source>,
@@ -50,7 +50,7 @@ impl Live {
 
     /// Starts a run.
     pub fn begin(&self, run: RunId) {
-        *self.shown() = Some(Shown { run, step: None, warm_up: None, measured: None });
+        *self.shown() = Some(LiveState { run, step: None, warm_up: None, measured: None });
     }
 
     /// Stores the current step of a long preparation.
@@ -65,7 +65,7 @@ impl Live {
     pub fn step(&self, sent: &mut Sent) -> Option<(RunId, String)> {
         let (run, step) = {
             let shown = self.shown();
-            let Shown { run, step, .. } = shown.as_ref()?;
+            let LiveState { run, step, .. } = shown.as_ref()?;
             (*run, step.clone()?)
         };
         let is_new = sent.step.as_ref().is_none_or(|before| *before != (run, step.clone()));
@@ -73,12 +73,12 @@ impl Live {
     }
 
     /// Starts a part of the run.
-    pub fn follow(&self, part: Part, so_far: SoFar) {
+    pub fn follow(&self, part: WindowKind, so_far: SoFar) {
         self.set(part, Source::InProgress(so_far));
     }
 
     /// Stores a finished part of the run.
-    pub fn store(&self, part: Part, window: Window) {
+    pub fn store(&self, part: WindowKind, window: Window) {
         self.set(part, Source::Finished(Arc::new(window)));
         self.news.send_replace(());
     }
@@ -92,8 +92,8 @@ impl Live {
     pub fn delta(&self, sent: &mut Sent) -> Option<Delta> {
         let (run, sources) = {
             let shown = self.shown();
-            let Shown { run, warm_up, measured, .. } = shown.as_ref()?;
-            (*run, [(Part::WarmUp, warm_up.clone()), (Part::Measured, measured.clone())])
+            let LiveState { run, warm_up, measured, .. } = shown.as_ref()?;
+            (*run, [(WindowKind::WarmUp, warm_up.clone()), (WindowKind::Measured, measured.clone())])
         };
         if sent.run != Some(run) {
             *sent = Sent { run: Some(run), step: sent.step.take(), ..Sent::default() };
@@ -101,16 +101,16 @@ impl Live {
         sources.into_iter().find_map(|(part, source)| sent.part(part).next(run, part, &source?))
     }
 
-    fn set(&self, part: Part, source: Source) {
+    fn set(&self, part: WindowKind, source: Source) {
         if let Some(shown) = self.shown().as_mut() {
             match part {
-                Part::WarmUp => shown.warm_up = Some(source),
-                Part::Measured => shown.measured = Some(source),
+                WindowKind::WarmUp => shown.warm_up = Some(source),
+                WindowKind::Measured => shown.measured = Some(source),
             }
         }
     }
 
-    fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
+    fn shown(&self) -> MutexGuard<'_, Option<LiveState>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,16 +137,16 @@ impl Default for SentPart {
 }
 
 impl Sent {
-    fn part(&mut self, part: Part) -> &mut SentPart {
+    fn part(&mut self, part: WindowKind) -> &mut SentPart {
         match part {
-            Part::WarmUp => &mut self.warm_up,
-            Part::Measured => &mut self.measured,
+            WindowKind::WarmUp => &mut self.warm_up,
+            WindowKind::Measured => &mut self.measured,
         }
     }
 }
 
 impl SentPart {
-    fn next(&mut self, run: RunId, part: Part, source: &Source) -> Option<Delta> {
+    fn next(&mut self, run: RunId, part: WindowKind, source: &Source) -> Option<Delta> {
         let start_ms = source.start_ms()?;
         let (halvings, usage_halvings) = source.halvings();
         let seconds = self.seconds.next(halvings, |after| source.seconds_after(after), |second| second.until_ms);

@@ -25,8 +25,8 @@ impl Planned {
         Some(Self { start_ms: record.load_start_ms?, regular_ms })
     }
 
-    /// Limits a series to the load whose last request ended at this time, and returns its time. The last second then has
-    /// all that came after the last report within the regular time.
+    /// Limits a series to the load whose last request ended at this time, and returns its time. The last second then
+    /// has all that came after the last report within the regular time.
     pub fn limit(self, window: &mut Window, last_request_ms: i64) -> LoadTime {
         let time = self.time(window, last_request_ms);
         self.cut_end(window);

@@ -144,8 +144,9 @@ fn keep_between(samples: &mut Vec<Sample>, start_ms: i64, end_ms: i64) {
     }
 }
 
-/// Returns from when to when there was load for certain, unix milliseconds: without the first second with virtual users, and
-/// without what `setup` and `teardown` do, which have none. `None` if k6 reported none: this machine runs no k6.
+/// Returns from when to when there was load for certain, unix milliseconds: without the first second with virtual
+/// users, and without what `setup` and `teardown` do, which have none. `None` if k6 reported none: this machine runs no
+/// k6.
 fn loaded(window: &Window) -> Option<(i64, i64)> {
     let is_loaded = |second: &&Second| second.vus.is_some_and(|vus| vus > 0) || second.iterations > 0;
     let mut loaded = window.seconds.iter().filter(is_loaded).map(|second| window.start_ms + i64::from(second.until_ms));

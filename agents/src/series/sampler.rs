@@ -133,8 +133,8 @@ impl Samples {
 }
 
 impl Sampler {
-    /// Starts sampling, and notifies `news` of every sample. The load generator pushes its series to `receiver`, if it runs on
-    /// this machine.
+    /// Starts sampling, and notifies `news` of every sample. The load generator pushes its series to `receiver`, if it
+    /// runs on this machine.
     pub fn start(watched: Watched, receiver: Option<SocketAddr>, clock: Clock, news: watch::Sender<()>) -> Self {
         let (stop, samples, edges) = (CancellationToken::new(), Samples::default(), Arc::<Notify>::default());
         let pods = match &watched.target {
@@ -380,7 +380,7 @@ mod tests {
     use brewbench_wire::RunId;
 
     use super::*;
-    use crate::sandbox::{Sandbox, Side};
+    use crate::sandbox::{ProgramRole, Sandbox};
 
     /// Watches empty groups.
     fn empty_groups() -> Watched {
@@ -388,8 +388,8 @@ mod tests {
         let watch = |side| sandbox.open(RunId::now(), side).expect("a group").watch();
         let cores = Cores { target: vec![0], generator: Vec::new() };
         Watched {
-            target: Some(Source::Group(Box::new(watch(Side::Target)))),
-            generator: Some((watch(Side::Generator), OwnQuota::default())),
+            target: Some(Source::Group(Box::new(watch(ProgramRole::Target)))),
+            generator: Some((watch(ProgramRole::Generator), OwnQuota::default())),
             cores,
             interface: None,
             destination: None,

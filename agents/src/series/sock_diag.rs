@@ -25,8 +25,8 @@ const WITH_INFO: u8 = 1 << (INFO - 1);
 const CGROUP: u16 = 21;
 /// `TCP_LISTEN`.
 const LISTEN: u8 = 10;
-/// Established, half closed and listening sockets: bits of the states 1, 4, 5, 8, 9, 10 and 11. The others have no owner, or
-/// no data yet.
+/// Established, half closed and listening sockets: bits of the states 1, 4, 5, 8, 9, 10 and 11. The others have no
+/// owner, or no data yet.
 const STATES: u32 = 0b1111_0011_0010;
 
 /// Sizes of `struct nlmsghdr`, `struct inet_diag_req_v2` and `struct inet_diag_msg`.

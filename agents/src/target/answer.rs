@@ -19,7 +19,7 @@ const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
 /// The response of a target before the load.
 #[derive(Debug)]
-pub struct Known {
+pub struct ReferenceResponse {
     at: Endpoint,
     request: Verify,
     limit: Duration,
@@ -31,7 +31,7 @@ pub struct Known {
     head_bytes: Option<u64>,
 }
 
-impl Known {
+impl ReferenceResponse {
     /// Sends the request that the manifest verifies, or else the one for readiness. It is sent twice, and again by
     /// [`Self::confirm`], because a response that varies can't be compared with a later one. The error describes how a
     /// response differs from the manifest.

@@ -22,7 +22,7 @@ use bollard::query_parameters::{
     StopContainerOptions,
 };
 pub use engine::{Containers, NoEngine};
-use engine::{Engine, sentence};
+use engine::{Engine, describe_error};
 use exit::{FirstProcess, oom_kills};
 pub use facts::name_of;
 use futures_util::StreamExt;
@@ -35,7 +35,7 @@ use brewbench_wire::job::Size;
 use brewbench_wire::manifest::{Container, Network};
 use brewbench_wire::outcome::Cause;
 
-use super::answer::Known;
+use super::answer::ReferenceResponse;
 use super::manifest::Manifest;
 use super::ready::{self, Endpoint, Server, server_of};
 use super::serving::{Ended, Serving};
@@ -72,7 +72,7 @@ pub struct Prepared {
 
 /// A container, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
-pub struct Contained {
+pub struct ContainerTarget {
     prepared: Prepared,
     /// The request to create it, which goes on if the start is cancelled: only its response says what to remove.
     creating: Option<(Engine, JoinHandle<Result<String, String>>)>,
@@ -95,7 +95,7 @@ struct Process {
     watch: Watch,
 }
 
-impl Contained {
+impl ContainerTarget {
     /// Prepares a container to be started.
     pub fn new(prepared: Prepared) -> Self {
         Self { prepared, creating: None, created: None, process: None }
@@ -117,7 +117,7 @@ impl Contained {
         }
         let not_ready = Failure::by(Cause::TargetNotReady);
         let image = image::find(&engine, &self.prepared.container, progress).await.map_err(not_ready)?;
-        let at = self.place(address).map_err(not_ready)?;
+        let at = self.choose_address(address).map_err(not_ready)?;
         self.create(&engine, &image.id, at).await.map_err(not_ready)?;
         let begun = Instant::now();
         let Some(pid) = self.launch().await.map_err(not_ready)? else {
@@ -131,7 +131,7 @@ impl Contained {
     }
 
     /// Chooses where it is reachable.
-    fn place(&self, address: IpAddr) -> Result<SocketAddr, String> {
+    fn choose_address(&self, address: IpAddr) -> Result<SocketAddr, String> {
         let Container { port, network, .. } = self.prepared.container;
         let port = if network == Network::Host { port.unwrap_or(0) } else { 0 };
         let free = TcpListener::bind((address, port)).and_then(|listener| listener.local_addr());
@@ -152,7 +152,7 @@ impl Contained {
             let created = docker.create_container(Some(options), request).await;
             created
                 .map(|created| created.id)
-                .map_err(|error| format!("can't create the container: {}", sentence(&error)))
+                .map_err(|error| format!("can't create the container: {}", describe_error(&error)))
         });
         self.creating = Some((engine.clone(), creating));
         self.created().await
@@ -173,7 +173,7 @@ impl Contained {
     async fn launch(&mut self) -> Result<Option<i32>, String> {
         let Some(Created { engine, id }) = &self.created else { return Err("it was not created".to_owned()) };
         let started = engine.docker.start_container(id, None::<StartContainerOptions>).await;
-        started.map_err(|error| format!("can't start the container: {}", podman::explain(sentence(&error))))?;
+        started.map_err(|error| format!("can't start the container: {}", podman::explain(describe_error(&error))))?;
         let state = state(engine, id).await?;
         let pid = state.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0);
         let seen = pid.and_then(|pid| {
@@ -193,7 +193,7 @@ impl Contained {
         Ok(Some(pid))
     }
 
-    async fn serves(&mut self, manifest: &Manifest, at: SocketAddr) -> Result<Known, Failure> {
+    async fn serves(&mut self, manifest: &Manifest, at: SocketAddr) -> Result<ReferenceResponse, Failure> {
         let not_ready = Failure::by(Cause::TargetNotReady);
         let Some(process) = &self.process else { return Err(not_ready("it was not started".to_owned())) };
         let watch = (self.prepared.container.network == Network::Host).then_some(&process.watch);
@@ -261,8 +261,8 @@ impl Contained {
         self.process.as_ref().map(|process| Snapshot::take(process.watch.processes())).unwrap_or_default()
     }
 
-    /// Stops it, killing it after `grace`, and removes it. If its engine does not respond, its processes are killed, and
-    /// the rest of it is removed by the next [sweep](Containers::sweep).
+    /// Stops it, killing it after `grace`, and removes it. If its engine does not respond, its processes are killed,
+    /// and the rest of it is removed by the next [sweep](Containers::sweep).
     pub async fn stop(mut self, grace: Duration) -> Ended {
         // The group is gone with its last process.
         let mut ended = Ended { observed: self.watch().and_then(|watch| watch.observed()), ..Ended::default() };
@@ -304,7 +304,7 @@ impl Contained {
     }
 }
 
-async fn answers(at: SocketAddr, manifest: &Manifest, watch: Option<&Watch>) -> Result<Known, String> {
+async fn answers(at: SocketAddr, manifest: &Manifest, watch: Option<&Watch>) -> Result<ReferenceResponse, String> {
     let endpoint = Endpoint::local(at)?;
     ready::answer(&endpoint, &manifest.ready).await?;
     // The listener of a published port belongs to the engine.
@@ -313,7 +313,7 @@ async fn answers(at: SocketAddr, manifest: &Manifest, watch: Option<&Watch>) -> 
     {
         return Err(format!("port {} is served by another process", at.port()));
     }
-    Known::learn(endpoint, manifest).await
+    ReferenceResponse::learn(endpoint, manifest).await
 }
 
 /// Returns the state of a container. Podman has one between the exit and its own cleanup that Docker, and so the
@@ -324,7 +324,7 @@ async fn state(engine: &Engine, id: &str) -> Result<ContainerState, String> {
         match engine.docker.inspect_container(id, None).await {
             Ok(inspected) => return inspected.state.ok_or_else(|| "the engine reports no state".to_owned()),
             Err(Error::JsonDataError { .. }) if Instant::now() < deadline => sleep(Duration::from_millis(10)).await,
-            Err(error) => return Err(sentence(&error)),
+            Err(error) => return Err(describe_error(&error)),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The target kind `kubernetes`: Pods of its own for each run, placed by the cluster's scheduler; one unless the machine
-//! size has replicas.
+//! The target kind `kubernetes`: Pods of its own for each run, placed by the cluster's scheduler; one unless the
+//! machine size has replicas.
 //!
 //! The API server is asked to create and to delete a Deployment; its Pods are followed by a watch that goes on after an
 //! outage of the API server. Their figures come from the kubelets of their nodes.
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use cluster::{Cluster, Patience};
-use cluster::{last_output, remove, sentence, until_removed};
+use cluster::{describe_error, last_output, remove, until_removed};
 use futures_util::future::try_join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod, Service};
@@ -33,7 +33,7 @@ use brewbench_wire::RunId;
 use brewbench_wire::job::Size;
 use brewbench_wire::outcome::{Cause, Enforced, Mechanism, Observed};
 
-use super::answer::Known;
+use super::answer::ReferenceResponse;
 use super::manifest::{Manifest, Workload};
 use super::ready::{self, Endpoint};
 use super::serving::{Ended, Serving};
@@ -59,7 +59,7 @@ pub struct Prepared {
 
 /// The Pods of a target, before they are created, while they run, or after they have ended.
 #[derive(Debug)]
-pub struct Scheduled {
+pub struct PodTarget {
     prepared: Prepared,
     /// From the request that creates its Deployment on, even if that was cancelled.
     pods: Option<Pods>,
@@ -67,7 +67,7 @@ pub struct Scheduled {
     replicas: Option<Arc<Replicas>>,
 }
 
-impl Scheduled {
+impl PodTarget {
     /// Prepares a target to be created.
     pub fn new(prepared: Prepared) -> Self {
         Self { prepared, pods: None, replicas: None }
@@ -93,8 +93,8 @@ impl Scheduled {
         let pods = self.scheduled(progress).await?;
         let image_id = facts::only_image(&pods).map_err(Failure::by(Cause::TargetNotReady))?;
         let cluster = self.prepared.cluster.clone();
-        let facts::Place { mut facts, shares_cores, here } =
-            facts::place(&cluster, &pods, self.prepared.size.vcpus).await;
+        let facts::PodPlacement { mut facts, shares_cores, here } =
+            facts::describe_placement(&cluster, &pods, self.prepared.size.vcpus).await;
         self.replicas = Some(Arc::new(Replicas::new(&cluster, &pods, here)));
         let addresses: Vec<String> = pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
         let address = if self.has_service() {
@@ -121,11 +121,11 @@ impl Scheduled {
             serde_json::from_value(objects::deployment(workload, size, &metadata, &run)).map_err(invalid)?;
         self.pods = Some(Pods::watch(cluster, cluster::RUN, &run));
         let created = cluster.api::<Deployment>().create(&PostParams::default(), &deployment).await;
-        created.map_err(|error| format!("can't create the Deployment: {}", sentence(&error)))?;
+        created.map_err(|error| format!("can't create the Deployment: {}", describe_error(&error)))?;
         if self.has_service() {
             let service = serde_json::from_value(objects::service(workload, &metadata, &run)).map_err(invalid)?;
             let created = cluster.api::<Service>().create(&PostParams::default(), &service).await;
-            created.map_err(|error| format!("can't create the Service: {}", sentence(&error)))?;
+            created.map_err(|error| format!("can't create the Service: {}", describe_error(&error)))?;
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Scheduled {
             let count = self.prepared.size.replicas as usize;
             let pods = self.pods.as_ref().map_or_else(Vec::new, |pods| pods.newest_of(count));
             let missing = if pods.len() < count { Some(State::Unscheduled(self.refusal().await?)) } else { None };
-            let state = pods.iter().map(State::of).chain(missing).max().unwrap_or(State::Runs);
+            let state = pods.iter().map(State::from_pod).chain(missing).max().unwrap_or(State::Runs);
             let (words, limit) = match &state {
                 State::Runs => return Ok(pods),
                 State::Ended(_) => return Err(self.exit_report("before it was ready").await),
@@ -176,19 +176,24 @@ impl Scheduled {
             }
             Ok(None) => Err(not_ready("its Deployment was deleted".to_owned())),
             // It may come back within the limit.
-            Err(error) => Ok(sentence(&error)),
+            Err(error) => Ok(describe_error(&error)),
         }
     }
 
     async fn service_address(&self) -> Result<String, String> {
         let service = self.prepared.cluster.api::<Service>().get(&self.name()).await;
-        let service = service.map_err(|error| format!("can't read the Service: {}", sentence(&error)))?;
+        let service = service.map_err(|error| format!("can't read the Service: {}", describe_error(&error)))?;
         let address = service.spec.and_then(|spec| spec.cluster_ip);
         address.ok_or_else(|| "the Service has no address".to_owned())
     }
 
     /// Waits until all Pods are ready, then checks the address that is loaded.
-    async fn serves(&mut self, manifest: &Manifest, pods: &[String], address: &str) -> Result<Known, Failure> {
+    async fn serves(
+        &mut self,
+        manifest: &Manifest,
+        pods: &[String],
+        address: &str,
+    ) -> Result<ReferenceResponse, Failure> {
         let not_ready = Failure::by(Cause::TargetNotReady);
         let (port, client) = (self.prepared.workload.port, ready::client().map_err(not_ready)?);
         let endpoint = |address: &str| {
@@ -201,7 +206,7 @@ impl Scheduled {
             // A Service answers as soon as one of its Pods is ready.
             try_join_all(each.iter().map(|pod| ready::answer(pod, &manifest.ready))).await?;
             ready::answer(&loaded, &manifest.ready).await?;
-            Known::learn(loaded.clone(), manifest).await
+            ReferenceResponse::learn(loaded.clone(), manifest).await
         };
         let answered = tokio::select! {
             biased;
@@ -244,7 +249,7 @@ impl Scheduled {
     pub async fn exit_report(&mut self, when: &str) -> Failure {
         let count = self.prepared.size.replicas;
         let newest = self.pods.as_ref().map_or_else(Vec::new, |pods| pods.newest_of(count as usize));
-        let at_start = newest.iter().find_map(|pod| match State::of(pod) {
+        let at_start = newest.iter().find_map(|pod| match State::from_pod(pod) {
             State::Ended(exit) => Some((pod.name_any(), exit)),
             _ => None,
         });
@@ -299,7 +304,7 @@ impl Scheduled {
             remove(&cluster.api::<Service>(), &self.name()).await?;
         }
         let own = ListParams::default().labels(&format!("{}={run}", cluster::RUN));
-        let left = cluster.api::<Pod>().list(&own).await.map_err(|error| sentence(&error))?;
+        let left = cluster.api::<Pod>().list(&own).await.map_err(|error| describe_error(&error))?;
         Ok(left.items.is_empty())
     }
 
@@ -325,7 +330,7 @@ impl Scheduled {
             let surplus = log.len().saturating_sub(LOG_BYTES / count);
             log.drain(..log.ceil_char_boundary(surplus));
             if count > 1 {
-                let _ = writeln!(whole, "== {} on {}", pod.name_any(), Placed::of(pod).node);
+                let _ = writeln!(whole, "== {} on {}", pod.name_any(), Placed::from_pod(pod).node);
             }
             whole += &log;
         }
@@ -334,7 +339,7 @@ impl Scheduled {
 
     /// Returns the end of the output of one Pod.
     async fn log_of(&self, pod: &str) -> String {
-        match self.pods.as_ref().and_then(|pods| pods.named(pod)) {
+        match self.pods.as_ref().and_then(|pods| pods.pod(pod)) {
             Some(pod) => self.prepared.cluster.log(&pod).await,
             None => String::new(),
         }

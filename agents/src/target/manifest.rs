@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use brewbench_wire::manifest::{Container, ManifestFile, Profile, Ready, Remote, Sandbox, Scope, Verify};
+use brewbench_wire::manifest::{Container, IdentityScope, ManifestFile, Profile, Ready, Remote, Sandbox, Verify};
 use brewbench_wire::target::TargetKind;
 
 pub use kubernetes::Workload;
@@ -34,7 +34,7 @@ pub struct Manifest {
     /// How it is profiled; `None` if it can't be.
     pub profile: Option<Profile>,
     /// What identifies its code besides its command; `None` for the folder of its script.
-    pub identity: Option<Scope>,
+    pub identity: Option<IdentityScope>,
 }
 
 /// How a target is provided.

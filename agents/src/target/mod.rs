@@ -22,7 +22,7 @@ pub mod vm;
 
 use std::path::Path;
 
-pub use answer::Known;
+pub use answer::ReferenceResponse;
 pub use container::Containers;
 pub use fingerprint::Fingerprints;
 pub(crate) use identity::{Identified, identify, neighbours};
@@ -44,8 +44,8 @@ use crate::profile::offer::offer;
 /// Why an agent does not offer a Pod.
 const NO_CLUSTER: &str = "the agent uses no cluster: start it with --kubernetes";
 
-/// Returns the targets that an agent can start from a folder of manifests, and the errors of the others. `profilers` may
-/// attach to them.
+/// Returns the targets that an agent can start from a folder of manifests, and the errors of the others. `profilers`
+/// may attach to them.
 pub fn offers(
     folder: &Path,
     fingerprints: &Fingerprints,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-pub use started::Started;
+pub use started::ProcessTarget;
 
 use brewbench_wire::manifest::{HOST, PORT, Sandbox};
 
@@ -36,7 +36,7 @@ impl Program {
     }
 
     /// Returns the files and folders that the command names: the target may read them.
-    fn named(&self) -> Vec<PathBuf> {
+    fn paths_in_command(&self) -> Vec<PathBuf> {
         let is_name = |word: &&String| !word.is_empty() && !word.contains("..");
         let path = |word: &String| self.folder.join(word);
         self.command.iter().skip(1).filter(is_name).map(path).filter(|path| path.exists()).collect()
@@ -60,7 +60,9 @@ impl Program {
         let program = without_links(self.path()?);
         let Sandbox { read, write } = &self.sandbox;
         Ok(Plan {
-            cage: Cage::target(&program, &self.folder, home).widened(&self.named(), &[]).widened(read, write),
+            cage: Cage::target(&program, &self.folder, home)
+                .widened(&self.paths_in_command(), &[])
+                .widened(read, write),
             program,
             arguments: self.command.iter().skip(1).map(fill).collect(),
             environment,
@@ -70,8 +72,8 @@ impl Program {
     }
 }
 
-/// Resolves links to the folder of a program: the user of targets may not pass through the folder that has them. The name
-/// stays, by which some programs know what to do.
+/// Resolves links to the folder of a program: the user of targets may not pass through the folder that has them. The
+/// name stays, by which some programs know what to do.
 fn without_links(program: PathBuf) -> PathBuf {
     let folder = program.parent().and_then(|folder| folder.canonicalize().ok());
     match (folder, program.file_name()) {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use brewbench_wire::manifest::{Profile, Remote};
 use brewbench_wire::outcome::Cause;
 
-use super::container::{Contained, Prepared};
+use super::container::{ContainerTarget, Prepared};
 use super::fingerprint::Fingerprints;
 use super::identity::{Identified, identify, neighbours};
-use super::kubernetes::{self, Scheduled};
+use super::kubernetes::{self, PodTarget};
 use super::manifest::{Manifest, Program};
-use super::process::Started;
+use super::process::ProcessTarget;
 use super::serving::{Ended, Serving};
-use super::url::Reached;
-use super::vm::Guest;
+use super::url::UrlTarget;
+use super::vm::VmTarget;
 use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
 use crate::sandbox::Group;
@@ -31,41 +31,41 @@ pub struct Running {
 
 #[derive(Debug)]
 enum Kind {
-    Process(Box<Started>),
-    Container(Box<Contained>),
-    Vm(Box<Guest>),
-    Url(Reached),
-    Kubernetes(Box<Scheduled>),
+    Process(Box<ProcessTarget>),
+    Container(Box<ContainerTarget>),
+    Vm(Box<VmTarget>),
+    Url(UrlTarget),
+    Kubernetes(Box<PodTarget>),
 }
 
 impl Running {
     /// Prepares a program to be started in its group.
     pub fn process(manifest: Manifest, program: Program, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
-        Self { manifest, kind: Kind::Process(Box::new(Started::new(program, group, cores, home))) }
+        Self { manifest, kind: Kind::Process(Box::new(ProcessTarget::new(program, group, cores, home))) }
     }
 
     /// Prepares a container to be started.
     pub fn container(manifest: Manifest, prepared: Prepared) -> Self {
-        Self { manifest, kind: Kind::Container(Box::new(Contained::new(prepared))) }
+        Self { manifest, kind: Kind::Container(Box::new(ContainerTarget::new(prepared))) }
     }
 
     /// Prepares a virtual machine to be started.
-    pub fn vm(manifest: Manifest, guest: Guest) -> Self {
+    pub fn vm(manifest: Manifest, guest: VmTarget) -> Self {
         Self { manifest, kind: Kind::Vm(Box::new(guest)) }
     }
 
     /// Prepares to use a server that already runs.
     pub fn url(manifest: Manifest, remote: Remote) -> Self {
-        Self { manifest, kind: Kind::Url(Reached::new(remote)) }
+        Self { manifest, kind: Kind::Url(UrlTarget::new(remote)) }
     }
 
     /// Prepares a Pod to be created.
     pub fn kubernetes(manifest: Manifest, prepared: kubernetes::Prepared) -> Self {
-        Self { manifest, kind: Kind::Kubernetes(Box::new(Scheduled::new(prepared))) }
+        Self { manifest, kind: Kind::Kubernetes(Box::new(PodTarget::new(prepared))) }
     }
 
-    /// Returns what identifies it, and facts about its files. Many files take a moment to read, so this runs outside the
-    /// runtime's threads.
+    /// Returns what identifies it, and facts about its files. Many files take a moment to read, so this runs outside
+    /// the runtime's threads.
     pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<Identified, Failure> {
         let (manifest, fingerprints) = (self.manifest.clone(), Arc::clone(fingerprints));
         let identify = move || {
@@ -74,7 +74,7 @@ impl Running {
         };
         let computed = tokio::task::spawn_blocking(identify).await;
         let computed = computed.map_err(|error| format!("failed to compute the fingerprint: {error}")).flatten();
-        computed.map_err(Failure::by(Cause::Other)).map_err(|failure| self.named(failure))
+        computed.map_err(Failure::by(Cause::Other)).map_err(|failure| self.with_target_name(failure))
     }
 
     /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read even if
@@ -87,7 +87,7 @@ impl Running {
             Kind::Url(reached) => reached.start(&self.manifest).await.map_err(Failure::by(Cause::TargetNotReady)),
             Kind::Kubernetes(scheduled) => Box::pin(scheduled.start(&self.manifest, progress)).await,
         };
-        started.map_err(|failure| self.named(failure))
+        started.map_err(|failure| self.with_target_name(failure))
     }
 
     /// Returns how its manifest lets it be profiled.
@@ -162,7 +162,7 @@ impl Running {
         }
     }
 
-    fn named(&self, Failure { reason, cause }: Failure) -> Failure {
+    fn with_target_name(&self, Failure { reason, cause }: Failure) -> Failure {
         Failure { reason: format!("target {}: {reason}", self.manifest.name), cause }
     }
 }

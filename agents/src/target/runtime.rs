@@ -1,4 +1,5 @@
-//! Recognises programs that compile while they run: they are slow at first and need a warm-up until they are steady. Pure.
+//! Recognises programs that compile while they run: they are slow at first and need a warm-up until they are steady.
+//! Pure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,8 +50,8 @@ const OPTIONAL: [(&str, &[&str]); 3] = [
 const LAUNCHERS: [&str; 11] =
     ["bash", "chrt", "dash", "env", "exec", "ionice", "nice", "numactl", "sh", "stdbuf", "taskset"];
 
-/// Whether a target is known to compile while it runs. Unknown for servers and virtual machines, whose programs the agent
-/// does not see, and for what a script of the target's owner starts.
+/// Whether a target is known to compile while it runs. Unknown for servers and virtual machines, whose programs the
+/// agent does not see, and for what a script of the target's owner starts.
 pub fn compiles_at_run_time(provided: &Provided) -> bool {
     match provided {
         Provided::Process(program) => runs_compiler(&program.command, &program.env),
@@ -84,7 +85,8 @@ fn is_image(image: &str) -> bool {
     RUNTIMES.contains(&name) || IMAGES.contains(&name)
 }
 
-/// Returns the name of a program without folder and version: `java` for `/usr/lib/jvm/bin/java` and `pypy` for `pypy3.10`.
+/// Returns the name of a program without folder and version: `java` for `/usr/lib/jvm/bin/java` and `pypy` for
+/// `pypy3.10`.
 pub(super) fn name(program: &str) -> &str {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.trim_end_matches(|letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '-'))

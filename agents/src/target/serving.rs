@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brewbench_wire::outcome::{Enforced, Observed};
 
-use super::answer::Known;
+use super::answer::ReferenceResponse;
 use crate::host::environment::Facts;
 use crate::run::address_policy::LoadLimits;
 
@@ -15,7 +15,7 @@ pub struct Serving {
     /// Base URL.
     pub base_url: String,
     /// Its response before the load.
-    pub known: Known,
+    pub known: ReferenceResponse,
     /// From its start to its first verified response; `None` if it was running already.
     pub startup: Option<Duration>,
     /// Time to open a connection to it, if it is not on this machine.
@@ -36,7 +36,7 @@ pub struct Serving {
 
 impl Serving {
     /// A target that was started on this machine.
-    pub(super) fn of(known: Known) -> Self {
+    pub(super) fn of(known: ReferenceResponse) -> Self {
         Self {
             base_url: known.base_url().to_owned(),
             known,

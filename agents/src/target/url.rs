@@ -13,7 +13,7 @@ use reqwest::Url;
 
 use brewbench_wire::manifest::Remote;
 
-use super::answer::Known;
+use super::answer::ReferenceResponse;
 use super::manifest::Manifest;
 use super::ready::{self, Endpoint};
 use super::serving::Serving;
@@ -22,13 +22,13 @@ use crate::run::address_policy::LoadLimits;
 
 /// A server that already runs.
 #[derive(Debug)]
-pub struct Reached {
+pub struct UrlTarget {
     remote: Remote,
     /// Reads its metrics once it serves.
     metrics: Option<Arc<Scraper>>,
 }
 
-impl Reached {
+impl UrlTarget {
     /// Prepares to use it.
     pub fn new(remote: Remote) -> Self {
         Self { remote, metrics: None }
@@ -50,7 +50,7 @@ impl Reached {
         if let Some(metrics) = metrics {
             self.metrics = Some(Arc::new(Scraper::open(metrics).await.map_err(|fault| format!("metrics: {fault}"))?));
         }
-        let known = Known::learn(endpoint, manifest).await?;
+        let known = ReferenceResponse::learn(endpoint, manifest).await?;
         let reach = Some(LoadLimits { allowed: hosts.addresses(), redirects: redirects.clone() });
         let facts = self.facts(&hosts);
         Ok(Serving { round_trip: Some(round_trip), reach, facts, ..Serving::of(known) })

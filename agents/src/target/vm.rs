@@ -24,7 +24,7 @@ use brewbench_wire::outcome::{Cause, Enforced, Mechanism};
 
 use super::fingerprint::Fingerprints;
 use super::manifest::{Machine, Manifest, Qemu};
-use super::process::Started;
+use super::process::ProcessTarget;
 use super::serving::{Ended, Serving};
 use crate::host::environment::Facts;
 use crate::host::process_snapshot::Snapshot;
@@ -32,7 +32,7 @@ use crate::host::procfs;
 use crate::run::address_policy::{LoadLimits, check_address};
 use crate::run::failure::Failure;
 use crate::sandbox::cage::user;
-use crate::sandbox::{Group, Side};
+use crate::sandbox::{Group, ProgramRole};
 use crate::series::sampler::Source;
 
 /// How long the first try of a request may take: a port of a virtual machine accepts connections before the guest
@@ -41,8 +41,8 @@ const FIRST_TRY: Duration = Duration::from_millis(500);
 
 /// A virtual machine, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
-pub struct Guest {
-    started: Started,
+pub struct VmTarget {
+    started: ProcessTarget,
     size: Size,
     /// `None` for a launcher.
     driven: Option<Driven>,
@@ -88,7 +88,7 @@ impl Machine {
     }
 }
 
-impl Guest {
+impl VmTarget {
     /// Prepares a virtual machine to be started. Fails with a sentence if it can't have this size.
     pub fn new(machine: Machine, group: Group, cores: Vec<usize>, home: PathBuf, size: Size) -> Result<Self, String> {
         if size.vcpus.fract() != 0.0 {
@@ -106,7 +106,7 @@ impl Guest {
             }
         };
         let elsewhere = driven.as_ref().and_then(Driven::address);
-        let started = Started::new(program.sized(&size), group, cores, home).retried(FIRST_TRY);
+        let started = ProcessTarget::new(program.sized(&size), group, cores, home).retried(FIRST_TRY);
         Ok(Self { started: started.serving_at(elsewhere), size, driven })
     }
 
@@ -204,7 +204,7 @@ impl Driven {
     /// Starts QEMU and takes control of it.
     async fn start(
         &mut self,
-        started: &mut Started,
+        started: &mut ProcessTarget,
         size: &Size,
         manifest: &Manifest,
         address: IpAddr,
@@ -215,7 +215,7 @@ impl Driven {
         }
         started.set_program(self.qemu.program(self.chooses_kvm().await.map_err(other)?, &self.control).sized(size));
         let listener = UnixListener::bind(&self.control)
-            .and_then(|listener| user::give(&self.control, Side::Target).map(|()| listener));
+            .and_then(|listener| user::give(&self.control, ProgramRole::Target).map(|()| listener));
         let listener = listener.map_err(|error| other(format!("can't create {}: {error}", self.control.display())))?;
         let mut met = Err("QEMU did not connect to the agent".to_owned());
         let serving = {

@@ -50,6 +50,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // find returns the handler of a path, or nil.
 func (s *site) find(path string) http.HandlerFunc {
 	switch path {
+	case "/":
+		return func(w http.ResponseWriter, _ *http.Request) { sendText(w, http.StatusOK, "hello\n") }
 	case "/health":
 		return func(w http.ResponseWriter, _ *http.Request) { sendText(w, http.StatusOK, "ok") }
 	case "/hash":

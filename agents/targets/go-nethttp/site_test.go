@@ -41,7 +41,7 @@ func TestEachPathHasItsResponse(t *testing.T) {
 		{"GET", "/file/2k", 404, "Allow", ""},
 		{"POST", "/r/nowhere", 404, "Location", ""},
 		{"GET", "//health", 404, "Location", ""},
-		{"GET", "/", 404, "Location", ""},
+		{"GET", "/", 200, "Content-Length", "6"},
 		{"GET", "/debug/pprof/heap", 200, "Content-Type", "application/octet-stream"},
 		{"POST", "/debug/pprof/heap", 405, "Allow", "GET, HEAD"},
 		{"GET", "/debug/pprof/", 404, "Location", ""},

@@ -52,7 +52,8 @@ const CASES: [Case; 4] = [
     Case { name: "`kill -9` of a guest's monitor", target: "guest", victim: Victim::Monitor, span_ms: 14_000 },
 ];
 
-/// Kills each victim `times` times and returns the rows of the table; none, with a printed reason, without Podman or QEMU.
+/// Kills each victim `times` times and returns the rows of the table; none, with a printed reason, without Podman or
+/// QEMU.
 pub async fn kill_often(programs: &Programs, times: u32, dice: &mut StdRng) -> anyhow::Result<Vec<Row>> {
     let (Some(mut podman), Some(guest)) = (Podman::start(), Guest::build()) else { return Ok(Vec::new()) };
     let folder = offer(programs.manifests(), &podman, &guest)?;

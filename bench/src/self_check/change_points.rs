@@ -1,12 +1,12 @@
 //! Change points in simulated histories with known changes: false alarms, precision and recall by pattern.
 //!
 //! The patterns are those of the literature on change point detection for benchmarks: Daly, Brown, Ingo, O'Leary and
-//! Bradford, "The use of change point detection to identify software performance regressions in a continuous integration
-//! system", ICPE 2020 (steps, outliers, noise that clusters and has several modes), and Fleming, Kołaczkowski et al.,
-//! "Hunter: using change point detection to hunt for performance regressions", ICPE 2023 (steps of known place and size
-//! in noise, changes that return, gradual ones). Offsets of days are those of Bulej, Horký and Tůma, "Initial
-//! experiments with Duet benchmarking", ICPE 2020, and others: runs of one day resemble each other more than those of
-//! two. Levels and noise are factors, so both are added on the log scale.
+//! Bradford, "The use of change point detection to identify software performance regressions in a continuous
+//! integration system", ICPE 2020 (steps, outliers, noise that clusters and has several modes), and Fleming,
+//! Kołaczkowski et al., "Hunter: using change point detection to hunt for performance regressions", ICPE 2023 (steps of
+//! known place and size in noise, changes that return, gradual ones). Offsets of days are those of Bulej, Horký and
+//! Tůma, "Initial experiments with Duet benchmarking", ICPE 2020, and others: runs of one day resemble each other more
+//! than those of two. Levels and noise are factors, so both are added on the log scale.
 //!
 //! A finding within one point of a true change is correct. Both ends of an episode are changes.
 

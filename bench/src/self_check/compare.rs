@@ -4,7 +4,7 @@ use brewbench::{
     compare::{
         cell::Cell,
         chosen::Options,
-        known::Known,
+        comparison_context::ComparisonContext,
         metric::Metric,
         stat::Stat,
         statistics::{ALPHA, Decision, Stratum, rank_test},
@@ -88,7 +88,7 @@ fn interval(stat: &Stat) -> Option<(f64, f64)> {
 }
 
 /// Returns the page of some runs, with or without a chosen baseline.
-pub fn compare(runs: Vec<Run>, baseline: Option<&str>, known: &Known) -> Comparison {
+pub fn compare(runs: Vec<Run>, baseline: Option<&str>, known: &ComparisonContext) -> Comparison {
     let options = Options { baseline: baseline.map(ToOwned::to_owned), ..Options::default() };
     Comparison::by(runs, &Marks::default(), &options, known)
 }
@@ -105,7 +105,7 @@ pub fn interleaved(plan: Plan, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
         let runs = experiment("tonight", plan, at_ms(0, 0), 0.0, random);
         let alone = runs_alone(&only(runs.clone(), BASE), &only(runs.clone(), OTHER));
-        let mut pages = Pages::from_comparison(&compare(runs, Some(BASE), &Known::default()), plan.factor);
+        let mut pages = Pages::from_comparison(&compare(runs, Some(BASE), &ComparisonContext::default()), plan.factor);
         pages.runs_alone.count(alone);
         pages
     };
@@ -148,7 +148,7 @@ impl Nights {
 }
 
 /// Simulates the runs of both versions, baseline and candidate, and the known past.
-pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, Known) {
+pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, ComparisonContext) {
     let Nights { past, gap, together, between, repetitions, within, sizes, factor } = nights;
     let all = past + gap + 1;
     let offsets = between.draw(all, random);
@@ -170,7 +170,7 @@ pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, K
     let baseline = versioned(night(past, together, 1.0), "1");
     let candidate = versioned(night(past + gap, together, factor), "2");
     let history = (1..=sizes).flat_map(|size| history(&of_size(&baseline, size), &of_size(&nightly, size))).collect();
-    (baseline, candidate, Known { history, ..Known::default() })
+    (baseline, candidate, ComparisonContext { history, ..ComparisonContext::default() })
 }
 
 /// Simulates pages of two versions measured on two nights.

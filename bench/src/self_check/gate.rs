@@ -1,11 +1,11 @@
 //! The gate on simulated runs: how often it passes or fails wrongly, and how often it cannot decide.
 
 use brewbench::{
-    compare::known::Known,
+    compare::comparison_context::ComparisonContext,
     gate::{
-        cells::Cell,
+        cells::GateCell,
         decide::{Question, decide},
-        model::{Check, Gate, Outcome},
+        model::{Gate, Outcome, RuleCheck},
         obstacle::Suspect,
         rule::Rule,
     },
@@ -39,7 +39,7 @@ impl Gates {
         gates.fine.count(gate.outcome == Outcome::Fine);
         gates.regression.count(gate.outcome == Outcome::Regression);
         gates.cannot_say.count(gate.outcome == Outcome::CannotSay);
-        let is_open = |check: &Check| {
+        let is_open = |check: &RuleCheck| {
             let rule = rules.iter().find(|rule| rule.to_string() == check.rule);
             let ends = check.interval.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
             rule.is_some_and(|rule| ends.into_iter().any(|end| rule.is_crossed_by(end)))
@@ -65,7 +65,12 @@ pub fn rules(texts: &[&str]) -> Vec<Rule> {
     texts.iter().map(|text| text.parse().expect("a rule of the product's own form")).collect()
 }
 
-fn question<'a>(rules: &'a [Rule], cells: &'a [Cell], known: &'a Known, max_repeat: Option<usize>) -> Question<'a> {
+fn question<'a>(
+    rules: &'a [Rule],
+    cells: &'a [GateCell],
+    known: &'a ComparisonContext,
+    max_repeat: Option<usize>,
+) -> Question<'a> {
     Question { rules, accept: &[], suspect: Suspect::Excluded, primary: None, max_repeat, cells, known }
 }
 
@@ -79,8 +84,13 @@ pub fn sides(plan: Plan, random: &mut StdRng) -> Sides {
 }
 
 /// Returns the gate on one cell; with `max_repeat` one that adds repetitions until it decides.
-pub fn decide_on(rules: &[Rule], (baseline, candidate): Sides, known: &Known, max_repeat: Option<usize>) -> Gate {
-    let cells = [Cell { name: "cell".to_owned(), baseline, candidate }];
+pub fn decide_on(
+    rules: &[Rule],
+    (baseline, candidate): Sides,
+    known: &ComparisonContext,
+    max_repeat: Option<usize>,
+) -> Gate {
+    let cells = [GateCell { name: "cell".to_owned(), baseline, candidate }];
     decide(&question(rules, &cells, known, max_repeat))
 }
 
@@ -88,7 +98,7 @@ pub fn decide_on(rules: &[Rule], (baseline, candidate): Sides, known: &Known, ma
 pub fn interleaved(texts: &[&str], plan: Plan, count: usize, seed: u64) -> Gates {
     let rules = rules(texts);
     let gate = |random: &mut StdRng| {
-        Gates::from_gate(&decide_on(&rules, sides(plan, random), &Known::default(), None), &rules)
+        Gates::from_gate(&decide_on(&rules, sides(plan, random), &ComparisonContext::default(), None), &rules)
     };
     rounds(count, seed, gate).into_iter().fold(Gates::default(), Gates::add)
 }
@@ -98,8 +108,8 @@ pub fn across(texts: &[&str], nights: Nights, count: usize, seed: u64) -> Gates 
     let rules = rules(texts);
     let gate = |random: &mut StdRng| {
         let (baseline, candidate, known) = two_nights(nights, random);
-        let cells: Vec<Cell> = (1..=nights.sizes)
-            .map(|size| Cell {
+        let cells: Vec<GateCell> = (1..=nights.sizes)
+            .map(|size| GateCell {
                 name: size.to_string(),
                 baseline: of_size(&baseline, size),
                 candidate: of_size(&candidate, size),

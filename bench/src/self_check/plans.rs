@@ -4,7 +4,7 @@
 use brewbench::{
     compare::{
         cell::Cell,
-        known::Known,
+        comparison_context::ComparisonContext,
         statistics::{Decision, Leader},
         view::Comparison,
     },
@@ -32,7 +32,7 @@ pub enum Against {
 
 fn page(plan: Plan, against: Against, random: &mut StdRng) -> Comparison {
     let runs = experiment("tonight", Plan { metrics: Metrics::Five, ..plan }, at_ms(0, 0), 0.0, random);
-    compare(runs, (against == Against::Baseline).then_some(BASE), &Known::default())
+    compare(runs, (against == Against::Baseline).then_some(BASE), &ComparisonContext::default())
 }
 
 /// Returns whether a page names all true differences from the baseline, and without a chosen one also the leader, in

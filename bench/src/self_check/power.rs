@@ -1,6 +1,6 @@
 //! The minimum detectable effect of a page, and whether the next experiment finds a difference of that size.
 
-use brewbench::compare::{known::Known, metric::Metric, statistics::Decision};
+use brewbench::compare::{comparison_context::ComparisonContext, metric::Metric, statistics::Decision};
 use rand::rngs::StdRng;
 
 use super::{
@@ -34,8 +34,11 @@ impl Power {
 pub fn detectable(within: Within, repetitions: usize, count: usize, seed: u64) -> Power {
     let plan = |factor| Plan { repetitions, within, factor, ..Plan::USUAL };
     let measure = |factor: f64, random: &mut StdRng| {
-        let page =
-            compare(experiment("tonight", plan(factor), at_ms(0, 0), 0.0, random), Some(BASE), &Known::default());
+        let page = compare(
+            experiment("tonight", plan(factor), at_ms(0, 0), 0.0, random),
+            Some(BASE),
+            &ComparisonContext::default(),
+        );
         challenger(&page).map(|cell| cell.stat(Metric::Rps).clone())
     };
     let round = |random: &mut StdRng| {

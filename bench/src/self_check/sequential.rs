@@ -3,7 +3,7 @@
 
 use brewbench::{
     compare::{
-        known::Known,
+        comparison_context::ComparisonContext,
         metric::Metric,
         statistics::{Decision, spending::LOOKS},
     },
@@ -50,7 +50,7 @@ impl Looked {
         }
     }
 
-    fn at_last_look(gate: &Gate, rules: &[Rule], seen: Sides, known: &Known, repetitions: usize) -> Self {
+    fn at_last_look(gate: &Gate, rules: &[Rule], seen: Sides, known: &ComparisonContext, repetitions: usize) -> Self {
         let mut looked = Self { gates: Gates::from_gate(gate, rules), repetitions, ..Self::default() };
         if gate.outcome == Outcome::Regression {
             let page = compare([seen.0.clone(), seen.1.clone()].concat(), Some(BASE), known);
@@ -71,7 +71,7 @@ fn first((baseline, candidate): &Sides, repetitions: usize) -> Sides {
     (of(baseline), of(candidate))
 }
 
-fn remember(known: &mut Known, look: usize) {
+fn remember(known: &mut ComparisonContext, look: usize) {
     known.looks.before.push(look);
     known.looks.additions += 1;
 }
@@ -82,7 +82,7 @@ pub fn until_decided(texts: &[&str], plan: Plan, maxima: &[usize], count: usize,
     let round = |random: &mut StdRng| {
         let most = maxima.iter().copied().max().unwrap_or(0);
         let all = sides(Plan { repetitions: most, ..plan }, random);
-        let (mut now, mut known, mut plans) = (LOOKS[0].min(maxima[0]), Known::default(), maxima.iter());
+        let (mut now, mut known, mut plans) = (LOOKS[0].min(maxima[0]), ComparisonContext::default(), maxima.iter());
         let mut max = plans.next().copied();
         loop {
             let gate = decide_on(&rules, first(&all, now), &known, max);
@@ -112,7 +112,7 @@ pub fn regardless(
     let rules = rules(texts);
     let round = |random: &mut StdRng| {
         let all = sides(Plan { repetitions: looks.iter().copied().max().unwrap_or(0), ..plan }, random);
-        let (mut known, mut now) = (Known::default(), looks[0]);
+        let (mut known, mut now) = (ComparisonContext::default(), looks[0]);
         let mut gate = decide_on(&rules, first(&all, now), &known, max_repeat);
         for look in &looks[1..] {
             if gate.outcome == Outcome::CannotSay {

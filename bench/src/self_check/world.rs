@@ -156,7 +156,7 @@ pub fn history(runs: &[Run], past: &[Run]) -> past::History {
     let read = |run: &Run| PastRun {
         experiment: run.experiment.clone().unwrap_or_else(|| String::new().into()),
         at_ms: run.started_at_ms,
-        figures: metrics::compared().map(|metric| metric.of(run)).collect(),
+        figures: metrics::compared().map(|metric| metric.value_in(run)).collect(),
     };
     past::representatives(runs).into_keys().map(|cell| (cell, past.iter().map(read).collect())).collect()
 }

@@ -39,13 +39,14 @@ pub struct Agent {
     #[command(subcommand)]
     command: Option<AgentCommand>,
     #[command(flatten)]
-    place: Place,
+    place: AgentSetup,
 }
 
 /// Subcommands of `agent`.
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
-    /// Check whether this machine can be an agent, and suggest fixes. Exits with 1 if it cannot run anything
+    /// Check whether this machine can be an agent, and suggest fixes. Without --server, checks only the machine. Exits
+    /// with 1 if it cannot run anything
     Doctor(Box<Doctor>),
     /// Restore the CPU settings of an agent with --cpu-tuning that was killed
     Restore(restore::Restore),
@@ -55,7 +56,7 @@ enum AgentCommand {
 #[derive(Debug, Args)]
 struct Doctor {
     #[command(flatten)]
-    place: Place,
+    place: AgentSetup,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -63,9 +64,9 @@ struct Doctor {
 
 /// The agent's server, state folder and tools.
 #[derive(Debug, Args)]
-struct Place {
+struct AgentSetup {
     /// The server's address
-    #[arg(long, env = "BREWBENCH_SERVER", required = true)]
+    #[arg(long, env = "BREWBENCH_SERVER")]
     server: Option<Url>,
     /// One-time key printed by `brewbench agent-key new NAME`. Needed on the first start only: the agent replaces it
     /// with a key of its own
@@ -213,7 +214,7 @@ impl Tools {
             accepts,
             cgroups,
             idle_wait,
-            steady,
+            cpu_tuning: steady,
             load_address,
             reach,
             container_engine,
@@ -240,11 +241,16 @@ impl Tools {
     }
 }
 
-impl Place {
+impl AgentSetup {
     fn options(self) -> anyhow::Result<Options> {
         let Self { server, key, state, trust, log: _, tools } = self;
         let options = tools.options(server.context("no server given; set --server")?, key, state)?;
         Ok(Options { trust: trust.into(), ..options })
+    }
+
+    /// Returns the options for checks of the machine alone.
+    fn without_server(self) -> anyhow::Result<Options> {
+        Self { server: Some(Url::parse("http://localhost")?), ..self }.options()
     }
 }
 
@@ -267,7 +273,10 @@ impl Agent {
 
 impl Doctor {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let findings = doctor::examine(&self.place.options()?).await;
+        let findings = match self.place.server {
+            Some(_) => doctor::examine(&self.place.options()?).await,
+            None => doctor::examine_machine(&self.place.without_server()?).await,
+        };
         if self.json {
             println!("{}", serde_json::to_string_pretty(&findings)?);
         } else {

@@ -42,7 +42,8 @@ pub enum AgentKey {
         common: Common,
     },
     /// Revoke an agent's key permanently
-    Revoke {
+    #[command(alias = "revoke")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -71,7 +72,7 @@ impl AgentKey {
                 Ok(())
             }
             Self::List { common } => common.show("api/v1/agents", |list: &AgentList| rows(&list.agents)).await,
-            Self::Revoke { common, name } => {
+            Self::Delete { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/agent-keys/{}", encoded(&name))).await?;
                 eprintln!("revoked the key of {}", plain(&name));
                 Ok(())

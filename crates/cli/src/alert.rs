@@ -2,7 +2,7 @@
 
 use brewbench::{
     alerts::{
-        Rule,
+        Thresholds,
         model::{Alert as AlertData, AlertList, AlertRule},
     },
     web::time_ago::exact,
@@ -63,7 +63,7 @@ impl Alert {
         let client = common.connect()?.client;
         let mut current: AlertRule = client.get(RULE).await?;
         if agent_away.is_some() || queue_standstill.is_some() {
-            let rule = Rule {
+            let rule = Thresholds {
                 agent_away_s: agent_away.unwrap_or(current.rule.agent_away_s),
                 queue_standstill_s: queue_standstill.unwrap_or(current.rule.queue_standstill_s),
             };
@@ -84,7 +84,7 @@ fn lines(list: &AlertList) -> String {
 }
 
 fn rule_text(current: &AlertRule) -> String {
-    let Rule { agent_away_s, queue_standstill_s } = current.rule;
+    let Thresholds { agent_away_s, queue_standstill_s } = current.rule;
     let time = |seconds: u32| duration::text(f64::from(seconds));
     let by = current
         .set_by

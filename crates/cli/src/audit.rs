@@ -1,6 +1,6 @@
 //! `brewbench audit …`
 
-use brewbench::auth::audit::{Entry, EntryList, Wanted};
+use brewbench::auth::audit::{AuditFilter, Entry, EntryList};
 use clap::Subcommand;
 use jiff::Timestamp;
 use reqwest::Method;
@@ -41,7 +41,7 @@ impl Audit {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self::List { common, actor, action, from, to, before, limit } = self;
-        let wanted = Wanted { actor, action, from, to, before, limit: Some(limit) };
+        let wanted = AuditFilter { actor, action, from, to, before, limit: Some(limit) };
         let client = common.connect()?.client;
         let list: EntryList = client.json(client.request(Method::GET, "api/v1/audit").query(&wanted)).await?;
         common.print(&list, |list| rows(&list.entries))

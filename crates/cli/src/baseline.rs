@@ -18,7 +18,8 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub enum Baseline {
     /// Create a baseline, or replace the runs of an existing one
-    Set {
+    #[command(alias = "set")]
+    New {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -45,8 +46,9 @@ pub enum Baseline {
         /// The baseline's name
         name: String,
     },
-    /// Remove a baseline; its runs are kept
-    Remove {
+    /// Delete a baseline; its runs are kept
+    #[command(alias = "remove")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -59,7 +61,7 @@ impl Baseline {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::Set { common, name, ids, experiment } => {
+            Self::New { common, name, ids, experiment } => {
                 let connection = common.connect()?;
                 let runs = full_ids(&connection, &ids).await?;
                 let body = BaselineRuns { runs, experiments: experiment };
@@ -72,7 +74,7 @@ impl Baseline {
                 let found: BaselineWithRuns = common.connect()?.client.get(&path(&name)).await?;
                 common.print(&found, |found| format!("{}\n{}", summary(&found.baseline), table::runs(&found.runs)))
             }
-            Self::Remove { common, name } => {
+            Self::Delete { common, name } => {
                 common.connect()?.client.delete(&path(&name)).await?;
                 eprintln!("removed baseline {}", plain(&name));
                 Ok(())
@@ -102,7 +104,7 @@ fn summary(baseline: &BaselineData) -> String {
 
 fn rows(baselines: &[BaselineData]) -> String {
     if baselines.is_empty() {
-        return "no baselines yet; create one with: brewbench baseline set main ID ID …\n".to_owned();
+        return "no baselines yet; create one with: brewbench baseline new main ID ID …\n".to_owned();
     }
     let head = ["name", ">runs", ">deleted", "set by", ">set"];
     let now = brewbench_wire::now_ms();

@@ -11,14 +11,17 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::connection::Connection;
 
+/// Heading of the flags about the server, which come last.
+const CONNECTION: &str = "Connection";
+
 /// Flags of every command that connects to a server.
 #[derive(Clone, Debug, Args)]
 pub struct Common {
     /// The server's address [default: from the last login]
-    #[arg(long, env = "BREWBENCH_URL", global = true)]
+    #[arg(long, env = "BREWBENCH_URL", global = true, help_heading = CONNECTION)]
     url: Option<url::Url>,
     /// An API token [default: from the last login]
-    #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true, global = true)]
+    #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true, global = true, help_heading = CONNECTION)]
     token: Option<String>,
     #[command(flatten)]
     trust: TrustFlags,
@@ -31,10 +34,10 @@ pub struct Common {
 #[derive(Clone, Debug, Default, Args)]
 pub struct TrustFlags {
     /// PEM file of an additional CA to trust, for a server with a private certificate
-    #[arg(long, env = "BREWBENCH_CA_FILE", value_name = "FILE", global = true)]
+    #[arg(long, env = "BREWBENCH_CA_FILE", value_name = "FILE", global = true, help_heading = CONNECTION)]
     ca_file: Option<PathBuf>,
     /// Allow plain HTTP to another machine: anyone on the network can read and change the traffic
-    #[arg(long, env = "BREWBENCH_INSECURE_HTTP", global = true)]
+    #[arg(long, env = "BREWBENCH_INSECURE_HTTP", global = true, help_heading = CONNECTION)]
     insecure_http: bool,
 }
 

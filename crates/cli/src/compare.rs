@@ -4,7 +4,7 @@ use std::{fmt::Write, process::ExitCode};
 
 use brewbench::{
     app::ids::joined,
-    compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, view::Comparison},
+    compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, trust::Trust, view::Comparison},
     metrics,
 };
 use brewbench_io::client::Client;
@@ -24,13 +24,13 @@ pub struct Compare {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
-    which: Which,
-    /// Target to compare the others with [default: each with each other, relative to the first by name]. With --candidate: a named baseline, an
-    /// experiment, or run ids separated by commas
+    which: RunSelection,
+    /// Target to compare the others with [default: each with each other, relative to the first by name]. With
+    /// --candidate: a named baseline, an experiment, or run ids separated by commas
     #[arg(long)]
     baseline: Option<String>,
     #[command(flatten)]
-    how: How,
+    how: CompareFlags,
     #[command(flatten)]
     gate: Gate,
 }
@@ -63,7 +63,7 @@ pub type Query = Vec<(&'static str, String)>;
 
 /// Flags that select the runs of a comparison.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct RunSelection {
     /// Run ids, or their last characters
     ids: Vec<String>,
     /// Add the runs of this experiment; repeatable
@@ -76,7 +76,7 @@ pub struct Which {
 
 /// Flags that select how runs are compared.
 #[derive(Debug, Args)]
-pub struct How {
+pub struct CompareFlags {
     /// Minimum effect: the smallest difference that matters, percent by metric [default: 1; failures: 0.1 points]
     #[arg(long, alias = "least", value_name = "rps:2,p99_ms:5")]
     min_effect: Option<String>,
@@ -91,9 +91,14 @@ pub struct How {
     allow_confounders: bool,
 }
 
-impl Which {
+impl RunSelection {
     /// Returns the query of their comparison, with full run ids.
-    pub async fn query(&self, connection: &Connection, baseline: Option<String>, how: How) -> anyhow::Result<Query> {
+    pub async fn query(
+        &self,
+        connection: &Connection,
+        baseline: Option<String>,
+        how: CompareFlags,
+    ) -> anyhow::Result<Query> {
         let Self { ids, experiment, runs_of } = self;
         if [ids, experiment, runs_of].into_iter().all(Vec::is_empty) {
             let message = "no runs given; set run ids, --experiment or --runs-of";
@@ -109,7 +114,7 @@ impl Which {
         query.extend(experiment.iter().map(|id| ("experiments", id.clone())));
         query.extend(runs_of.iter().map(|name| ("baselines", name.clone())));
         query.extend(baseline.map(|baseline| ("baseline", baseline)));
-        let How { min_effect, primary, by, allow_confounders } = how;
+        let CompareFlags { min_effect, primary, by, allow_confounders } = how;
         query.extend(min_effect.map(|min_effect| ("min_effect", min_effect)));
         query.extend(primary.map(|primary| ("primary", primary)));
         query.extend(by.map(|by| ("by", by)));
@@ -126,10 +131,11 @@ pub async fn fetch(client: &Client, query: &[(&str, String)]) -> anyhow::Result<
 /// Formats the comparison: headline, notes, table.
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n{}\n\n", wrapped(&plain(&comparison.title)), wrapped(&plain(&comparison.shared)));
-    for card in &comparison.cards {
-        let line = format!("{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
-        let _ = writeln!(text, "{}", wrapped(&line));
+    for headline in &comparison.answer.headlines {
+        let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}. {}", headline.line(), headline.details))));
     }
+    let Trust { level, text: why } = &comparison.answer.trust;
+    let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}: {why}", level.title()))));
     for note in &comparison.notes {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
         if let Some([run, with]) = &note.environments {

@@ -52,7 +52,8 @@ pub struct Demo {
     /// Then compare rust-hyper with itself in a container [default: without --target, if there is a container engine]
     #[arg(long)]
     containers: bool,
-    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their limit]
+    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their
+    /// limit]
     #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
     /// Name of a scenario
@@ -93,15 +94,15 @@ pub struct Demo {
 #[derive(Debug, Serialize)]
 struct Document {
     #[serde(flatten)]
-    measured: Measured,
+    measured: FinishedExperiment,
     /// The same of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<Measured>,
+    container: Option<FinishedExperiment>,
 }
 
 /// An experiment that has ended.
 #[derive(Debug, Serialize)]
-struct Measured {
+struct FinishedExperiment {
     /// Id of the experiment.
     experiment: ExperimentId,
     /// Its page.
@@ -180,7 +181,12 @@ impl Demo {
     }
 
     /// Measures targets against each other, and prints the comparison.
-    async fn experiment(&self, client: &Client, targets: Vec<String>, sizes: Vec<String>) -> anyhow::Result<Measured> {
+    async fn experiment(
+        &self,
+        client: &Client,
+        targets: Vec<String>,
+        sizes: Vec<String>,
+    ) -> anyhow::Result<FinishedExperiment> {
         let plan = Plan {
             name: Some(format!("demo: {}", targets.join(" and "))),
             targets,
@@ -202,7 +208,7 @@ impl Demo {
             println!("\n{}", compare::text(&compare::fetch(client, &[("runs", joined(&ids))]).await?));
             println!("comparison: {}", ended.url);
         }
-        Ok(Measured { experiment: ended.experiment.id, url: ended.url, runs: ended.runs })
+        Ok(FinishedExperiment { experiment: ended.experiment.id, url: ended.url, runs: ended.runs })
     }
 }
 
@@ -254,7 +260,7 @@ async fn default_sizes(client: &Client, db: &Db, about: &About) -> anyhow::Resul
     }
     fit.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus));
     let Some(first) = fit.first() else {
-        bail!("no machine size fits this machine; set --size, or add a size with `brewbench size add`")
+        bail!("no machine size fits this machine; set --size, or add a size with `brewbench size new`")
     };
     let second = fit.iter().find(|size| size.vcpus > first.vcpus);
     Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())

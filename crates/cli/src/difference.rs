@@ -36,7 +36,8 @@ pub enum Difference {
         common: Common,
     },
     /// Revoke an accepted difference: while their work differs, its targets are not compared
-    Revoke {
+    #[command(alias = "revoke")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -60,7 +61,7 @@ impl Difference {
             Self::List { common } => {
                 common.show("api/v1/differences", |list: &DifferenceList| rows(&list.differences)).await
             }
-            Self::Revoke { common, id } => {
+            Self::Delete { common, id } => {
                 common.connect()?.client.delete(&format!("api/v1/differences/{id}")).await?;
                 eprintln!("revoked accepted difference {id}");
                 Ok(())

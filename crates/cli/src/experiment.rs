@@ -6,12 +6,12 @@ use anyhow::bail;
 use brewbench::{
     experiments::{
         describe::describe_plan,
-        knee::history::Rung,
-        model::{ExperimentInfo, ExperimentList, ExperimentWithRuns, More},
+        knee::history::RateStep,
+        model::{AddRepetitions, ExperimentInfo, ExperimentList, ExperimentWithRuns},
         progress::ExperimentState,
         stopping_rule::Pair,
     },
-    runs::model::{Note, RunList},
+    runs::model::{NoteText, RunList},
 };
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -108,14 +108,14 @@ pub struct Named {
 #[derive(Debug, Subcommand)]
 pub enum Label {
     /// Add a label to an experiment
-    Add(Labelled),
+    Add(LabelCommand),
     /// Remove a label from an experiment
-    Remove(Labelled),
+    Remove(LabelCommand),
 }
 
 /// Arguments of `experiment label`.
 #[derive(Debug, Args)]
-pub struct Labelled {
+pub struct LabelCommand {
     #[command(flatten)]
     common: Common,
     /// The label
@@ -138,7 +138,7 @@ impl Experiment {
             Self::Cancel { named, yes: false } => cancel(named).await?,
             Self::Label(Label::Add(labelled)) => labelled.run(Method::PUT).await?,
             Self::Label(Label::Remove(labelled)) => labelled.run(Method::DELETE).await?,
-            Self::Note { common, id, text } => note(&common, &id, text).await?,
+            Self::Note { common, id, text } => set_note(&common, &id, text).await?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -168,7 +168,7 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
     table::with_below(&rows, experiments.iter().map(|info| table::plain(&info.verdict)))
 }
 
-impl Labelled {
+impl LabelCommand {
     async fn run(self, method: Method) -> anyhow::Result<()> {
         let Self { common, label, id } = self;
         let client = common.connect()?.client;
@@ -193,7 +193,7 @@ impl Named {
 async fn add(common: &Common, id: &str, repetitions: u32) -> anyhow::Result<()> {
     let client = common.connect()?.client;
     let path = format!("api/v1/experiments/{id}/repetitions");
-    let experiment: ExperimentWithRuns = client.post(&path, &More { repetitions }).await?;
+    let experiment: ExperimentWithRuns = client.post(&path, &AddRepetitions { repetitions }).await?;
     common.print(&experiment, head)
 }
 
@@ -210,14 +210,14 @@ async fn cancel(named: Named) -> anyhow::Result<()> {
     named.post("cancel").await
 }
 
-async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result<()> {
+async fn set_note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result<()> {
     let client = common.connect()?.client;
     let path = format!("api/v1/experiments/{id}");
     let experiment: ExperimentWithRuns = match text {
         None => client.get(&path).await?,
         Some(text) => {
-            let note = files::note(text)?;
-            client.json(client.request(Method::PUT, &format!("{path}/note")).json(&Note { note })).await?
+            let note = files::read_note(text)?;
+            client.json(client.request(Method::PUT, &format!("{path}/note")).json(&NoteText { note })).await?
         }
     };
     common.print(&experiment, |shown| table::lines(shown.experiment.note.as_deref().unwrap_or_default().lines()))
@@ -290,9 +290,9 @@ pub fn decisions(experiment: &ExperimentWithRuns) -> String {
             let _ = writeln!(text, "{}", table::hanging(contradiction, 0));
         }
         let head = [">rate", ">req/s", ">p99 ms", ">failed", "objective"];
-        let row = |rung: &Rung| {
+        let row = |rung: &RateStep| {
             let failed = table::percent(rung.error_rate);
-            vec![rung.rate_text(), table::figure(rung.rps), table::figure(rung.p99_ms), failed, rung.words()]
+            vec![rung.rate_text(), table::figure(rung.rps), table::figure(rung.p99_ms), failed, rung.describe()]
         };
         text += &(table(&head, &search.path, row) + "\n");
     }

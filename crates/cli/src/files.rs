@@ -36,7 +36,7 @@ pub fn text(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Returns a note as typed, or standard input for `-`.
-pub fn note(typed: String) -> anyhow::Result<String> {
+pub fn read_note(typed: String) -> anyhow::Result<String> {
     if typed != "-" {
         return Ok(typed);
     }
@@ -79,6 +79,6 @@ mod tests {
 
     #[test]
     fn a_typed_note_is_unchanged() {
-        assert_eq!(note("- a list".to_owned()).expect("a note"), "- a list");
+        assert_eq!(read_note("- a list".to_owned()).expect("a note"), "- a list");
     }
 }

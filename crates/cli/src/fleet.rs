@@ -66,8 +66,9 @@ pub enum Fleet {
         /// The new labels
         labels: Vec<String>,
     },
-    /// Remove an agent: revoke its key at once, keep its runs
-    Forget {
+    /// Delete an agent: revoke its key at once, keep its runs
+    #[command(alias = "forget")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -112,7 +113,7 @@ impl Fleet {
             Self::Label { common, name, labels } => {
                 put(&common, &name, "labels", &NewLabels { labels }, "has new labels").await
             }
-            Self::Forget { common, name } => {
+            Self::Delete { common, name } => {
                 common.connect()?.client.delete(&path(&name)).await?;
                 eprintln!("removed agent {}; its runs are kept", plain(&name));
                 Ok(())

@@ -15,7 +15,7 @@ use brewbench::{
     experiments::model::ExperimentWithRuns,
     gate::{
         junit, markdown,
-        model::{Check, Gate as Answer, More, Outcome},
+        model::{Gate as Answer, MissingRepetitions, Outcome, RuleCheck},
         rule::Rule,
     },
     web::format::plural,
@@ -49,7 +49,8 @@ pub struct Gate {
     /// Target of --candidate, as name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     candidate_target: Option<String>,
-    /// Confounders to accept: agents, generators, engines, kinds, durations, warm-ups, limits, origins, setups, environments or work
+    /// Confounders to accept: agents, generators, engines, kinds, durations, warm-ups, limits, origins, setups,
+    /// environments or work
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "candidate")]
     accept: Vec<Circumstance>,
     /// Include suspect runs
@@ -125,10 +126,13 @@ impl Gate {
 }
 
 /// Adds repetitions to an experiment and waits until they have ended.
-async fn extend(connection: &Connection, More { experiment, repetitions }: &More) -> anyhow::Result<()> {
+async fn extend(
+    connection: &Connection,
+    MissingRepetitions { experiment, repetitions }: &MissingRepetitions,
+) -> anyhow::Result<()> {
     let path = format!("api/v1/experiments/{experiment}");
     eprintln!("brewbench: cannot say yet; measuring {} more", plural(*repetitions, "repetition"));
-    let more = brewbench::experiments::model::More { repetitions: u32::try_from(*repetitions)? };
+    let more = brewbench::experiments::model::AddRepetitions { repetitions: u32::try_from(*repetitions)? };
     let _: ExperimentWithRuns = connection.client.post(&format!("{path}/repetitions"), &more).await?;
     // The stream of its events ends with the experiment.
     let events = connection.client.request(Method::GET, &format!("{path}/events"));
@@ -188,7 +192,7 @@ pub fn write(file: &Path, text: &str) -> anyhow::Result<()> {
 
 fn text(gate: &Answer) -> String {
     let head = ["rule", "setting", ">baseline", ">candidate", ">difference", ">runs", ""];
-    let row = |check: &Check| {
+    let row = |check: &RuleCheck| {
         let [base, new] = check.repetitions;
         vec![
             check.rule.clone(),

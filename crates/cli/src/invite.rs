@@ -45,7 +45,8 @@ enum InviteCommand {
         common: Common,
     },
     /// Withdraw an unused link
-    Withdraw {
+    #[command(alias = "withdraw")]
+    Delete {
         #[command(flatten)]
         common: Common,
         /// Id of the invitation
@@ -61,7 +62,7 @@ impl Invite {
             Some(InviteCommand::List { common }) => {
                 common.show("api/v1/invites", |list: &InviteList| rows(&list.invites)).await
             }
-            Some(InviteCommand::Withdraw { common, id }) => {
+            Some(InviteCommand::Delete { common, id }) => {
                 common.connect()?.client.delete(&format!("api/v1/invites/{id}")).await?;
                 eprintln!("withdrew invitation {id}");
                 Ok(())

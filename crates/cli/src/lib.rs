@@ -19,6 +19,7 @@ pub mod experiment;
 mod files;
 pub mod fleet;
 pub mod gate;
+mod help;
 pub mod invite;
 pub mod limits;
 pub mod load;
@@ -49,36 +50,28 @@ pub mod webhook;
 use std::process::ExitCode;
 
 use brewbench::app::logs::Log;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use crate::demo::Demo;
 
 /// Benchmark and compare HTTP servers.
 #[derive(Debug, Parser)]
-#[command(name = "brewbench", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "brewbench", version, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  success
-  1  error
-  2  invalid command line
-  3  a run that was waited for failed, was lost or is invalid
-  4  a knee search that was waited for is undecided";
-
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start the server
     Serve(serve::Serve),
-    /// Start the agent, which runs targets and load for a server; `agent doctor` checks this machine
+    /// Start the agent, which runs targets and load for a server
     Agent(agent::Agent),
-    /// Try brewbench: server, agent and a finished comparison in one process
+    /// Try it: server, agent and a finished comparison in one process
     Demo(Demo),
-    /// Create a one-time registration link; list and withdraw unused ones
+    /// Create, list and delete one-time registration links
     Invite(invite::Invite),
     /// Store a server's address and a token for the other commands
     Login(login::Login),
@@ -96,20 +89,20 @@ enum Command {
     /// Accept, list and revoke differences in the work of two targets
     #[command(subcommand)]
     Difference(difference::Difference),
-    /// Export a comparison as self-contained HTML, Markdown, CSV or JSON
+    /// Export a comparison as HTML, Markdown, CSV or JSON
     Report(report::Report),
     /// Manage share links: comparisons that need no login
     #[command(subcommand)]
     Share(share::Share),
-    /// Show which functions take the CPU time of targets, and compare them
+    /// Show and compare which functions take the CPU time of targets
     #[command(subcommand)]
     Profile(profile::Profile),
-    /// Show results over versions and time; confirm or dismiss changes; pin trends
+    /// Show results over versions and time; confirm or dismiss changes
     #[command(subcommand)]
     Trend(trend::Trend),
     /// Search targets, experiments, runs, pages and documentation
     Search(search::Search),
-    /// List, describe, check and remove targets: server implementations that agents can start
+    /// List, describe, check and delete targets
     #[command(subcommand)]
     Target(target::Target),
     /// Manage machine sizes
@@ -121,10 +114,10 @@ enum Command {
     /// Manage agent keys
     #[command(subcommand)]
     AgentKey(agent_key::AgentKey),
-    /// List, drain, disable, enable, rename, label and forget agents
+    /// List, drain, disable, enable, rename, label and delete agents
     #[command(subcommand)]
     Fleet(fleet::Fleet),
-    /// List queued runs and why they wait; `queue next` moves runs to the front
+    /// List queued runs and why they wait; move runs to the front
     Queue(queue::Queue),
     /// List active alerts; `alert rule` sets the thresholds
     Alert(alert::Alert),
@@ -156,6 +149,11 @@ enum Command {
 }
 
 impl Cli {
+    /// Parses the arguments of the program.
+    pub fn parse_arguments() -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&help::grouped(Self::command()).try_get_matches()?)
+    }
+
     /// Returns the log format; only long-running commands have a flag for it.
     pub fn log(&self) -> Log {
         match &self.command {
@@ -220,6 +218,16 @@ mod tests {
 
     #[test]
     fn the_command_line_is_valid() {
-        Cli::command().debug_assert();
+        help::grouped(Cli::command()).debug_assert();
+    }
+
+    #[test]
+    fn the_help_has_every_command_once() {
+        let text = help::grouped(Cli::command()).render_help().to_string();
+        for command in Cli::command().get_subcommands() {
+            let line = format!("\n  {} ", command.get_name());
+            assert_eq!(text.matches(&line).count(), 1, "{line}: {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

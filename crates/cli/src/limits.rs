@@ -57,7 +57,7 @@ fn changed(limits: &[LimitInfo], set: &[(String, String)]) -> anyhow::Result<BTr
     let mut all: BTreeMap<String, f64> =
         limits.iter().filter(differs).map(|info| (info.name.clone(), info.value)).collect();
     for (name, value) in set {
-        let limit = Limit::named(name).ok_or_else(|| anyhow!(unknown(name)))?;
+        let limit = Limit::find(name).ok_or_else(|| anyhow!(unknown(name)))?;
         all.insert(name.clone(), limit.parse(value).map_err(|fault| anyhow!(fault))?);
     }
     Ok(all)

@@ -12,7 +12,7 @@ use brewbench::{
     },
     runs::load::parse_stages,
 };
-use brewbench_wire::load::{Closed, Fault, Form, Load, Open, Part, Stage};
+use brewbench_wire::load::{Closed, Fault, Form, Load, LoadPart, Open, Stage};
 use clap::{ArgGroup, Args};
 
 use super::duration;
@@ -97,11 +97,11 @@ impl LoadFlags {
             Ok(loads) => Ok((loads, None)),
             Err(fault) => {
                 let flag = match fault.part {
-                    Part::Vus => "--vus",
-                    Part::Rate => "--rate",
-                    Part::Duration => "--duration",
-                    Part::Stages => stages_flag,
-                    Part::MaxVus => "--max-vus",
+                    LoadPart::Vus => "--vus",
+                    LoadPart::Rate => "--rate",
+                    LoadPart::Duration => "--duration",
+                    LoadPart::Stages => stages_flag,
+                    LoadPart::MaxVus => "--max-vus",
                 };
                 bail!("{flag}: {}", fault.text)
             }

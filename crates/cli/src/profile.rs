@@ -37,7 +37,7 @@ pub enum Profile {
 
 /// What is shown.
 #[derive(Debug, Args)]
-pub struct Shown {
+pub struct ProfileFlags {
     /// Kind of profile: cpu, heap or allocs
     #[arg(long, default_value = "cpu")]
     kind: ProfileKind,
@@ -48,7 +48,7 @@ pub struct Shown {
 
 /// The profiled runs of an experiment.
 #[derive(Debug, Args)]
-pub struct Of {
+pub struct ExperimentSelection {
     /// Id of an experiment; targets are then given by name instead of by the ids of runs
     #[arg(long, value_name = "ID")]
     experiment: Option<String>,
@@ -65,9 +65,9 @@ pub struct Show {
     /// A target of the experiment, or ids of profiled runs of one cell, separated by commas
     target: String,
     #[command(flatten)]
-    of: Of,
+    of: ExperimentSelection,
     #[command(flatten)]
-    shown: Shown,
+    shown: ProfileFlags,
 }
 
 /// Compares two profiles.
@@ -82,9 +82,9 @@ pub struct Compare {
     #[arg(long, value_name = "TARGET")]
     candidate: String,
     #[command(flatten)]
-    of: Of,
+    of: ExperimentSelection,
     #[command(flatten)]
-    shown: Shown,
+    shown: ProfileFlags,
     /// Compare even if more than the target differs
     #[arg(long)]
     allow_confounders: bool,
@@ -166,7 +166,7 @@ impl Download {
     }
 }
 
-impl Of {
+impl ExperimentSelection {
     /// Loads the profiled runs of the experiment, if one is named.
     async fn load(&self, common: &Common) -> anyhow::Result<Option<Vec<Run>>> {
         let Some(id) = &self.experiment else { return Ok(None) };

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use brewbench::app::{logs, memory};
-use clap::Parser;
 use tokio::runtime::Runtime;
 
 use crate::{Cli, gate};
@@ -14,7 +13,7 @@ use crate::{Cli, gate};
 /// Runs the command of the arguments and returns its exit code.
 pub fn main() -> ExitCode {
     memory::return_at_once();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::parse_arguments() {
         Ok(cli) => cli,
         Err(error) => return report(&error),
     };

@@ -2,7 +2,7 @@
 
 use brewbench::{
     catalog::model::short_size,
-    dispatch::queue::model::{QueueList, Waiting},
+    dispatch::queue::model::{QueueEntry, QueueList},
 };
 use brewbench_io::client::Fault;
 use clap::{Args, Subcommand};
@@ -67,7 +67,7 @@ fn rows(list: &QueueList) -> String {
         return "no queued runs\n".to_owned();
     }
     let head = [">#", "run", "target", "size", "agent", ">starts in"];
-    let row = |waiting: &Waiting| {
+    let row = |waiting: &QueueEntry| {
         let size = waiting.run.spec.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes, size.replicas));
         let any = || waiting.agent_label.as_ref().map_or("any".to_owned(), |label| format!("any {label}"));
         let agent = waiting.required_agent.clone().unwrap_or_else(any);

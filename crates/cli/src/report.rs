@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use brewbench::reports::format::{Format, file_name};
+use brewbench::reports::format::{ReportFormat, file_name};
 use clap::Args;
 use reqwest::Method;
 
 use super::{
-    compare::{How, Which},
+    compare::{CompareFlags, RunSelection},
     gate::write,
 };
 use crate::common::Common;
@@ -18,15 +18,15 @@ pub struct Report {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
-    which: Which,
+    which: RunSelection,
     /// Target that differences are relative to [default: the first by name]
     #[arg(long)]
     baseline: Option<String>,
     #[command(flatten)]
-    how: How,
+    how: CompareFlags,
     /// Format: html (one self-contained file with charts), markdown (for a pull request), csv or json
     #[arg(long, default_value = "html")]
-    format: Format,
+    format: ReportFormat,
     /// Output file; `-` is stdout [default: html: a file named after the comparison; other formats: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -37,7 +37,7 @@ impl Report {
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, which, baseline, how, format, output } = self;
         // `--json` works as in every other command.
-        let format = if common.json { Format::Json } else { format };
+        let format = if common.json { ReportFormat::Json } else { format };
         let connection = common.connect()?;
         let mut query = which.query(&connection, baseline, how).await?;
         query.push(("format", format.as_str().to_owned()));
@@ -46,7 +46,7 @@ impl Report {
         let disposition = response.headers().get(reqwest::header::CONTENT_DISPOSITION).cloned();
         let text = response.text().await?;
         let file = output.unwrap_or_else(|| match format {
-            Format::Html => PathBuf::from(name(disposition.as_ref().and_then(|value| value.to_str().ok()))),
+            ReportFormat::Html => PathBuf::from(name(disposition.as_ref().and_then(|value| value.to_str().ok()))),
             _ => PathBuf::from("-"),
         });
         write(&file, &text)?;
@@ -62,7 +62,7 @@ fn name(disposition: Option<&str>) -> String {
     let suggested = disposition
         .and_then(|value| value.split_once("filename=\""))
         .and_then(|(_, rest)| rest.strip_suffix(".html\""));
-    file_name(suggested.unwrap_or_default(), Format::Html)
+    file_name(suggested.unwrap_or_default(), ReportFormat::Html)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `brewbench retention`
 
 use brewbench::{
-    maintenance::retention::{Reduction, Retention, Rule},
+    maintenance::retention::{Reduction, Retention, RetentionRule},
     web::time_ago::exact,
 };
 use clap::Args;
@@ -32,7 +32,7 @@ impl RetentionCommand {
         const PATH: &str = "api/v1/retention";
         let Self { common, downsample_after, delete_after, off } = self;
         let client = common.connect()?.client;
-        let rule = |reduction| move |after_days| Rule { after_days, reduction };
+        let rule = |reduction| move |after_days| RetentionRule { after_days, reduction };
         let requested =
             downsample_after.map(rule(Reduction::Downsample)).or_else(|| delete_after.map(rule(Reduction::Delete)));
         if off {
@@ -49,9 +49,9 @@ impl RetentionCommand {
 fn text(current: &Retention) -> String {
     match (&current.rule, &current.set_by) {
         (Some(rule), Some(who)) => {
-            format!("series are {}; set by {} {}\n", rule.words(), plain(who), exact(current.set_at_ms))
+            format!("series are {}; set by {} {}\n", rule.describe(), plain(who), exact(current.set_at_ms))
         }
-        (Some(rule), None) => format!("series are {}\n", rule.words()),
+        (Some(rule), None) => format!("series are {}\n", rule.describe()),
         (None, _) => "series are kept forever\n".to_owned(),
     }
 }

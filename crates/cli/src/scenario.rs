@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::bail;
 use brewbench::{
-    catalog::model::{Check, Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
+    catalog::model::{Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, ScriptCheck},
     web::time_ago::exact,
 };
 use clap::Subcommand;
@@ -45,7 +45,8 @@ pub enum Scenario {
         name: String,
     },
     /// Add a scenario, or a new revision of an existing one
-    Add {
+    #[command(alias = "add")]
+    New {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -92,7 +93,7 @@ impl Scenario {
                 let path = format!("api/v1/scenarios/{}/revisions", encoded(&name));
                 common.show(&path, revisions).await
             }
-            Self::Add { common, script, name, files, defaults } => {
+            Self::New { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let text = ScenarioText {
                     name: name.unwrap_or_else(stem),
@@ -153,13 +154,13 @@ fn rows(scenarios: &[ScenarioInfo]) -> String {
 }
 
 /// Summarizes the result of a check.
-fn check_text(check: Option<&Check>) -> String {
+fn check_text(check: Option<&ScriptCheck>) -> String {
     match check {
         None => "not checked".to_owned(),
-        Some(Check { agent, engine, fault: None, .. }) => {
+        Some(ScriptCheck { agent, engine, fault: None, .. }) => {
             format!("by {} with {}", plain(agent), plain(&engine.to_string()))
         }
-        Some(Check { fault: Some(fault), .. }) => cut(&plain(fault), 100),
+        Some(ScriptCheck { fault: Some(fault), .. }) => cut(&plain(fault), 100),
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use url::form_urlencoded;
 
 use super::{
-    compare::{How, Which},
+    compare::{CompareFlags, RunSelection},
     table::{cut, left, table},
 };
 use crate::common::Common;
@@ -15,19 +15,20 @@ use crate::common::Common;
 #[derive(Debug, Subcommand)]
 pub enum Share {
     /// Create a share link to a comparison; it is shown once
-    Create {
+    #[command(alias = "create")]
+    New {
         /// Server and output format
         #[command(flatten)]
         common: Common,
         /// Which runs
         #[command(flatten)]
-        which: Which,
+        which: RunSelection,
         /// Target that differences are relative to [default: the first by name]
         #[arg(long)]
         baseline: Option<String>,
         /// How to compare them
         #[command(flatten)]
-        how: How,
+        how: CompareFlags,
         /// Days until the link expires [default: never]
         #[arg(long, value_name = "DAYS")]
         expires_in: Option<u32>,
@@ -39,7 +40,8 @@ pub enum Share {
         common: Common,
     },
     /// Revoke a share link permanently
-    Revoke {
+    #[command(alias = "revoke")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -52,7 +54,7 @@ impl Share {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::Create { common, which, baseline, how, expires_in } => {
+            Self::New { common, which, baseline, how, expires_in } => {
                 let connection = common.connect()?;
                 let query = which.query(&connection, baseline, how).await?;
                 let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
@@ -61,7 +63,7 @@ impl Share {
                 common.print(&created, |created| format!("{}\n", created.url))
             }
             Self::List { common } => common.show("api/v1/shares", |list: &ShareList| rows(&list.shares)).await,
-            Self::Revoke { common, id } => {
+            Self::Delete { common, id } => {
                 common.connect()?.client.delete(&format!("api/v1/shares/{id}")).await?;
                 eprintln!("revoked share link {id}");
                 Ok(())
@@ -72,7 +74,7 @@ impl Share {
 
 fn rows(shares: &[ShareData]) -> String {
     if shares.is_empty() {
-        return "no share links; create one with: brewbench share create ID ID …\n".to_owned();
+        return "no share links; create one with: brewbench share new ID ID …\n".to_owned();
     }
     let head = [">id", "comparison", ">runs", "created by", ">expires in", "state"];
     let now = now_ms();

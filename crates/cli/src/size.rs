@@ -17,7 +17,8 @@ pub enum Size {
         common: Common,
     },
     /// Add a machine size
-    Add {
+    #[command(alias = "add")]
+    New {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -34,8 +35,9 @@ pub enum Size {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Remove a machine size that no run uses
-    Remove {
+    /// Delete a machine size that no run uses
+    #[command(alias = "remove")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -49,13 +51,13 @@ impl Size {
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::List { common } => common.show("api/v1/sizes", |list: &SizeList| rows(&list.sizes)).await,
-            Self::Add { common, vcpus, memory, replicas, name } => {
+            Self::New { common, vcpus, memory, replicas, name } => {
                 let name = name.unwrap_or_else(|| size_name(vcpus, memory, replicas));
                 let size = MachineSize { name, vcpus, memory_bytes: memory, replicas };
                 let added: MachineSize = common.connect()?.client.post("api/v1/sizes", &size).await?;
                 common.print(&added, |added| rows(std::slice::from_ref(added)))
             }
-            Self::Remove { common, name } => {
+            Self::Delete { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/sizes/{}", encoded(&name))).await?;
                 eprintln!("removed size {}", plain(&name));
                 Ok(())

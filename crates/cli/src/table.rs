@@ -21,8 +21,8 @@ enum Align {
 /// The fewest columns of the terminal for text that is wrapped.
 const MIN_WIDTH: usize = 20;
 
-/// Formats items as a table that fits the terminal, or 80 columns without one. Titles of columns with numbers, which are
-/// aligned to the right, start with `>`. Control characters are replaced.
+/// Formats items as a table that fits the terminal, or 80 columns without one. Titles of columns with numbers, which
+/// are aligned to the right, start with `>`. Control characters are replaced.
 pub fn table<T>(head: &[&str], items: impl IntoIterator<Item = T>, row: impl Fn(T) -> Vec<String>) -> String {
     table_within(textwrap::termwidth(), head, items.into_iter().map(row))
 }
@@ -145,7 +145,7 @@ pub fn thousands(value: f64) -> String {
 
 /// Summarizes the load of a run.
 fn load_text(run: &Run) -> String {
-    load::of(&run.spec, load::words).unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")
+    load::describe_with(&run.spec, load::describe).unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")
 }
 
 /// Formats a share from 0 to 1 as a percentage.
@@ -172,7 +172,7 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
             .as_ref()
             .map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes, size.replicas));
         let verdict = run.verdict.filter(|_| run.phase == Phase::Finished);
-        let state = verdict.map_or(run.phase.words(), |verdict| verdict.as_str().to_owned());
+        let state = verdict.map_or(run.phase.describe(), |verdict| verdict.as_str().to_owned());
         // What is wrong with a profiled run matters less than that it is no measurement.
         let state = if run.spec.profiled && run.has_result() { "profiled".to_owned() } else { state };
         let failed = percent(run.figures.error_rate);

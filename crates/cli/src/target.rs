@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use brewbench::{
     catalog::{
-        identity::words,
+        identity::describe_code,
         model::{Target as TargetData, TargetList},
     },
     fleet::targets::RemovedTargets,
@@ -50,15 +50,16 @@ pub enum Target {
         #[arg(long, value_name = "SOCKET", env = "BREWBENCH_CONTAINER_ENGINE")]
         container_engine: Option<PathBuf>,
     },
-    /// Remove targets that no connected agent offers and no run uses
-    Remove {
+    /// Delete targets that no connected agent offers and no run uses
+    #[command(alias = "remove")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
         /// Names of the targets
         #[arg(required_unless_present = "unused")]
         names: Vec<String>,
-        /// Remove all unused targets
+        /// Delete all unused targets
         #[arg(long, conflicts_with = "names")]
         unused: bool,
     },
@@ -74,14 +75,14 @@ impl Target {
             }
             Self::New(new) => new.run()?,
             Self::List { common } => list(&common).await?,
-            Self::Remove { common, unused: true, .. } => {
+            Self::Delete { common, unused: true, .. } => {
                 let client = common.connect()?.client;
                 let removed: RemovedTargets = client.json(client.request(Method::DELETE, "api/v1/targets")).await?;
                 let lines =
                     |all: &RemovedTargets| all.removed.iter().flat_map(|name| [plain(name), "\n".to_owned()]).collect();
                 common.print(&removed, lines)?;
             }
-            Self::Remove { common, names, .. } => {
+            Self::Delete { common, names, .. } => {
                 let client = common.connect()?.client;
                 for name in names {
                     client.delete(&format!("api/v1/targets/{}", encoded(&name))).await?;
@@ -121,7 +122,7 @@ async fn list(common: &Common) -> anyhow::Result<()> {
     common.print(&TargetList { targets, next: None }, |list| {
         let row = |target: &TargetData| {
             let other = if target.has_other_code { ", changed" } else { "" };
-            let identity = format!("{}{other}", cut(&words(Some(&target.identity)), 32));
+            let identity = format!("{}{other}", cut(&describe_code(Some(&target.identity)), 32));
             let kind = target.kind.to_string();
             vec![cut(&target.name, 24), cut(&target.version, 12), kind, identity, target.description.clone()]
         };

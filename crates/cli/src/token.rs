@@ -45,7 +45,8 @@ pub enum Token {
         common: Common,
     },
     /// Revoke a token permanently
-    Revoke {
+    #[command(alias = "revoke")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -68,7 +69,7 @@ impl Token {
                 common.print(&created, |created| format!("{}\n", created.secret))
             }
             Self::List { common } => common.show("api/v1/tokens", rows).await,
-            Self::Revoke { common, name } => {
+            Self::Delete { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/tokens/{}", encoded(&name))).await?;
                 eprintln!("revoked token {}", plain(&name));
                 Ok(())

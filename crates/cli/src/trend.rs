@@ -28,7 +28,7 @@ pub enum Trend {
         target: Option<String>,
     },
     /// Show a cell by version, and its changes. Each point is the median of an experiment's runs
-    Show(Which),
+    Show(CellMetric),
     /// Confirm a change
     Confirm(Annotate),
     /// Dismiss a change as noise or irrelevant
@@ -60,7 +60,7 @@ pub struct OneCell {
 
 /// A metric of a cell.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct CellMetric {
     #[command(flatten)]
     common: Common,
     /// Name of the target
@@ -76,7 +76,7 @@ pub struct Which {
 #[derive(Debug, Args)]
 pub struct ChangeOf {
     #[command(flatten)]
-    which: Which,
+    which: CellMetric,
     /// Id of the first run after the change, or of another run of its experiment; its last characters suffice
     run: String,
 }
@@ -125,7 +125,7 @@ impl OneCell {
     }
 }
 
-impl Which {
+impl CellMetric {
     fn path(&self) -> String {
         format!("api/v1/trends/{}/{}", encoded(&self.target), encoded(&self.cell))
     }

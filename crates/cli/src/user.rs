@@ -35,8 +35,9 @@ pub enum User {
         #[arg(long)]
         yes: bool,
     },
-    /// Remove a user with all passkeys, sessions, tokens and share links; runs are kept
-    Remove {
+    /// Delete a user with all passkeys, sessions, tokens and share links; runs are kept
+    #[command(alias = "remove")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -67,7 +68,7 @@ impl User {
                 eprintln!("{} is now {}", plain(&name), role.as_str());
                 common.print(&ended, describe)
             }
-            Self::Remove { common, name, yes } => {
+            Self::Delete { common, name, yes } => {
                 let client = common.connect()?.client;
                 let path = format!("api/v1/users/{}", encoded(&name));
                 if !yes {

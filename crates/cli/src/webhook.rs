@@ -14,14 +14,15 @@ use crate::common::Common;
 #[derive(Debug, Subcommand)]
 pub enum Webhook {
     /// Add a webhook; the secret that signs its events is shown once
-    Add {
+    #[command(alias = "add")]
+    New {
         /// Server and output format
         #[command(flatten)]
         common: Common,
         /// URL: https on the public internet, or a network that the server allows with --webhooks-to
         address: String,
-        /// Event to send, repeatable: agent.disconnected, agent.connected, queue.stalled, queue.resumed, experiment.finished
-        /// [default: all]
+        /// Event to send, repeatable: agent.disconnected, agent.connected, queue.stalled, queue.resumed,
+        /// experiment.finished [default: all]
         #[arg(long = "event", value_name = "EVENT")]
         events: Vec<Event>,
     },
@@ -47,8 +48,9 @@ pub enum Webhook {
         /// Id of the webhook
         id: i64,
     },
-    /// Remove a webhook and its pending deliveries
-    Remove {
+    /// Delete a webhook and its pending deliveries
+    #[command(alias = "remove")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -63,7 +65,7 @@ impl Webhook {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::Add { common, address: url, events } => {
+            Self::New { common, address: url, events } => {
                 let added: CreatedWebhook = common.connect()?.client.post(PATH, &NewWebhook { url, events }).await?;
                 eprintln!("added webhook {}; its events are signed with this secret:", added.webhook.id);
                 common.print(&added, |added| format!("{}\n", added.secret))
@@ -82,7 +84,7 @@ impl Webhook {
                 Ok(())
             }
             Self::Deliveries { common, id } => common.show(&format!("{PATH}/{id}/deliveries"), deliveries).await,
-            Self::Remove { common, id } => {
+            Self::Delete { common, id } => {
                 common.connect()?.client.delete(&format!("{PATH}/{id}")).await?;
                 eprintln!("removed webhook {id}");
                 Ok(())
@@ -97,11 +99,11 @@ fn response(sent: &Delivery) -> String {
 
 fn rows(list: &WebhookList) -> String {
     if list.webhooks.is_empty() {
-        return "no webhooks; add one with: brewbench webhook add URL\n".to_owned();
+        return "no webhooks; add one with: brewbench webhook new URL\n".to_owned();
     }
     let head = [">id", "address", "last delivery"];
     let row = |webhook: &WebhookData| {
-        let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.words()));
+        let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.describe()));
         vec![webhook.id.to_string(), cut(&webhook.url, 40), latest.unwrap_or_else(|| "–".to_owned())]
     };
     let lines = table(&head, &list.webhooks, row);
@@ -119,7 +121,7 @@ fn deliveries(list: &DeliveryList) -> String {
         vec![
             plain(&delivery.event),
             exact(Some(delivery.created_at_ms)),
-            delivery.state.words().to_owned(),
+            delivery.state.describe().to_owned(),
             delivery.attempts.to_string(),
             delivery.status.map_or("–".to_owned(), |status| status.to_string()),
         ]

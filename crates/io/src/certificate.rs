@@ -20,7 +20,7 @@ pub struct Expiry {
 
 /// How much validity a certificate has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum Remaining {
     /// At least [`SOON_DAYS`].
     Plenty,
     /// Fewer than [`SOON_DAYS`].
@@ -38,11 +38,11 @@ impl Expiry {
     }
 
     /// Returns the remaining validity at a time, unix ms.
-    pub fn left(self, now_ms: i64) -> Left {
+    pub fn left(self, now_ms: i64) -> Remaining {
         match self.at_ms - now_ms {
-            ..=0 => Left::Nothing,
-            left if left < SOON_DAYS * DAY_MS => Left::Little,
-            _ => Left::Plenty,
+            ..=0 => Remaining::Nothing,
+            left if left < SOON_DAYS * DAY_MS => Remaining::Little,
+            _ => Remaining::Plenty,
         }
     }
 
@@ -54,7 +54,7 @@ impl Expiry {
     /// Describes the expiry relative to a time, unix ms: `expires on 2026-12-01, in 9 days`.
     pub fn describe(self, now_ms: i64) -> String {
         let (day, distance) = (day(self.at_ms), distance((self.at_ms - now_ms).abs()));
-        if self.left(now_ms) == Left::Nothing {
+        if self.left(now_ms) == Remaining::Nothing {
             format!("expired on {day}, {distance} ago")
         } else {
             format!("expires on {day}, in {distance}")
@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn less_than_three_weeks_are_little_and_the_exact_end_is_expired() {
         let left = |left_ms: i64| Expiry { at_ms: NOW + left_ms }.left(NOW);
-        assert_eq!(left(SOON_DAYS * DAY_MS), Left::Plenty);
-        assert_eq!(left(SOON_DAYS * DAY_MS - 1), Left::Little);
-        assert_eq!((left(1), left(0), left(-1)), (Left::Little, Left::Nothing, Left::Nothing));
+        assert_eq!(left(SOON_DAYS * DAY_MS), Remaining::Plenty);
+        assert_eq!(left(SOON_DAYS * DAY_MS - 1), Remaining::Little);
+        assert_eq!((left(1), left(0), left(-1)), (Remaining::Little, Remaining::Nothing, Remaining::Nothing));
     }
 
     #[test]

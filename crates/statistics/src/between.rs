@@ -6,8 +6,8 @@
 //! single experiments `t(ν, 1 − α/2) · s · √2`. True changes in the past are removed by estimating within the
 //! segments between change points.
 //!
-//! Nights are not normal: some machines have two levels, or one bad night in ten. Student's t gets one degree of freedom
-//! less, and from `MIN_FOR_TAIL` past experiments on a difference must also be rare among theirs.
+//! Nights are not normal: some machines have two levels, or one bad night in ten. Student's t gets one degree of
+//! freedom less, and from `MIN_FOR_TAIL` past experiments on a difference must also be rare among theirs.
 //!
 //! Machines drift, so the time between the two experiments matters: the past must span at least that time. `s` is at
 //! least the deviation of differences over that time (a variogram; Cressie 1993, "Statistics for
@@ -46,7 +46,8 @@ pub struct Between {
     pub deviation: f64,
     /// Degrees of freedom of the estimate.
     pub degrees: usize,
-    /// Sizes of the differences of past experiments that are far enough apart, in ascending order; empty if there are few.
+    /// Sizes of the differences of past experiments that are far enough apart, in ascending order; empty if there are
+    /// few.
     tail: Vec<f64>,
 }
 

@@ -67,12 +67,12 @@ pub fn design(base: &[Observation], other: &[Observation]) -> Design {
 }
 
 /// Measurement of one side in a block.
-struct Measured<'a> {
+struct SideValue<'a> {
     value: f64,
     agent: Option<&'a str>,
 }
 
-fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, Measured<'a>> {
+fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, SideValue<'a>> {
     let mut all: BTreeMap<Place, Vec<&Observation>> = BTreeMap::new();
     for one in side.iter().filter(|one| one.interleaved) {
         if let Some(experiment) = one.experiment {
@@ -81,12 +81,12 @@ fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, Measured<'a>> {
     }
     let measured = |runs: Vec<&Observation<'a>>| {
         let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
-        Some(Measured { value: median(&values)?, agent: runs.first()?.agent })
+        Some(SideValue { value: median(&values)?, agent: runs.first()?.agent })
     };
     all.into_iter().filter_map(|(place, runs)| Some((place, measured(runs)?))).collect()
 }
 
-fn strata(complete: &[Place], bases: &BTreeMap<Place, Measured>, others: &BTreeMap<Place, Measured>) -> Vec<Stratum> {
+fn strata(complete: &[Place], bases: &BTreeMap<Place, SideValue>, others: &BTreeMap<Place, SideValue>) -> Vec<Stratum> {
     let stratum = |places: &[Place]| Stratum {
         base: places.iter().map(|place| bases[place].value).collect(),
         other: places.iter().map(|place| others[place].value).collect(),

@@ -2,8 +2,8 @@
 //!
 //! Seconds of a run are not independent: effects of garbage collections, caches and neighbours last longer. A test that
 //! assumes independence finds a drift in half of all steady runs. So the noise of the logarithms is modelled as a
-//! first-order autoregression, and each possible drift (a line, a line with a bend, a step at any place, an approach to a
-//! level as of a just-in-time compiler, a departure from one) is tested by generalised least squares after the
+//! first-order autoregression, and each possible drift (a line, a line with a bend, a step at any place, an approach to
+//! a level as of a just-in-time compiler, a departure from one) is tested by generalised least squares after the
 //! transformation of Prais & Winsten (1954), "Trend Estimators and Serial Correlation", Cowles Commission Discussion
 //! Paper 383. Variance and autocorrelation are those of the residuals of the best-fitting drift, corrected for the bias
 //! of the latter towards zero (Marriott & Pope 1954, Biometrika 41, 390–402). A second test uses the residuals of the

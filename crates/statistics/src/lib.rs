@@ -3,8 +3,8 @@
 //! The unit is the run: each repetition contributes one value, and percentiles are never averaged. [`fn@spread`]
 //! describes one cell. [`fn@design`] determines how two cells were measured, which decides how they are compared:
 //!
-//! - In turn, within one experiment: [`fn@rank_test`] tests whether they differ, [`fn@effect`] estimates their ratio with
-//!   the interval of the same test.
+//! - In turn, within one experiment: [`fn@rank_test`] tests whether they differ, [`fn@effect`] estimates their ratio
+//!   with the interval of the same test.
 //! - In different experiments: [`fn@between`] estimates the prediction interval from past experiments, if there are
 //!   enough. The rank test has to reject as well.
 //!

@@ -6,10 +6,10 @@
 //! 2001, "The psychometric function: I", Perception & Psychophysics 63).
 //!
 //! Maximum likelihood has no finite slope if the outcomes separate perfectly, which is common after a search. So the
-//! prior is weak but proper: log s is uniform between [`Prior::scales`], m is uniform in the range. Estimate and interval
-//! are quantiles of the posterior distribution of m, averaged over s. Searches that choose their levels by earlier
-//! outcomes, and stop by the width of the interval, do not bias a posterior; the tests of `experiments::knee` simulate
-//! how often the interval holds the truth.
+//! prior is weak but proper: log s is uniform between [`Prior::scales`], m is uniform in the range. Estimate and
+//! interval are quantiles of the posterior distribution of m, averaged over s. Searches that choose their levels by
+//! earlier outcomes, and stop by the width of the interval, do not bias a posterior; the tests of `experiments::knee`
+//! simulate how often the interval holds the truth.
 
 use super::CONFIDENCE;
 

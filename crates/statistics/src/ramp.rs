@@ -1,8 +1,8 @@
 //! Detects changes that are larger than the noise of any steady target, and changes that last. Pure.
 //!
 //! The test in [`drift`](mod@super::drift) estimates the noise of a series from the series itself. A large ramp with an
-//! irregular course looks like strongly correlated noise to it, and a short burst like a step. Both have a simple answer:
-//! a steady target does not multiply its throughput, and a burst does not move a median.
+//! irregular course looks like strongly correlated noise to it, and a short burst like a step. Both have a simple
+//! answer: a steady target does not multiply its throughput, and a burst does not move a median.
 
 use crate::drift::Drift;
 

@@ -2,9 +2,10 @@
 //!
 //! Looking at the figures, adding repetitions and looking again means several chances of a false result. The error rate
 //! is spent by a function of the repetitions alone, like that of Pocock up to `USUAL` (Lan & `DeMets` 1983, "Discrete
-//! sequential boundaries for clinical trials"), with a rest for later ones. So a longer plan continues a shorter one, and
-//! everything that knows the earlier looks agrees on the level. The nominal level of each look follows from integrating
-//! the density of the statistic over the paths that have not ended before (Armitage, `McPherson` & Rowe 1969).
+//! sequential boundaries for clinical trials"), with a rest for later ones. So a longer plan continues a shorter one,
+//! and everything that knows the earlier looks agrees on the level. The nominal level of each look follows from
+//! integrating the density of the statistic over the paths that have not ended before (Armitage, `McPherson` & Rowe
+//! 1969).
 
 use std::f64::consts::E;
 
@@ -162,8 +163,8 @@ mod tests {
         assert!((0.044..=0.0535).contains(&share), "{share}");
     }
 
-    /// Jennison & Turnbull 2000, "Group Sequential Methods", table 2.1 (Pocock): critical values of five equal looks are
-    /// about equal; those of this function, of looks up to the usual number, are close to each other, too.
+    /// Jennison & Turnbull 2000, "Group Sequential Methods", table 2.1 (Pocock): critical values of five equal looks
+    /// are about equal; those of this function, of looks up to the usual number, are close to each other, too.
     #[test]
     fn the_first_looks_can_reject() {
         assert!(level(&[], 6) >= 2.0 / 216.0, "six repetitions reach 0.0093");

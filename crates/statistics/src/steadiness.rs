@@ -5,8 +5,8 @@
 //! mean of the projections is compared with their standard error. Even runs with few seconds have power this way.
 //!
 //! The variance of a projection has three sources. The scatter of the projections over the repetitions needs no
-//! assumption, but few repetitions know it badly. The scatter of the seconds around their mean over the repetitions, with
-//! their own autocorrelation, knows it better and is added with the weight of `PRIOR` repetitions (a moderated t
+//! assumption, but few repetitions know it badly. The scatter of the seconds around their mean over the repetitions,
+//! with their own autocorrelation, knows it better and is added with the weight of `PRIOR` repetitions (a moderated t
 //! statistic: Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3, article 3). What the shape does
 //! not explain of the mean is added last: pauses at the same seconds of each run are no drift.
 //!
@@ -66,7 +66,7 @@ impl RepeatedDrift {
 /// Points beyond the shortest repetition are ignored. Two repetitions need six points, three need four, four or five
 /// need three, and more need two. There is no result if a repetition has no value above zero.
 pub fn repeated_drift(repetitions: &[Vec<f64>]) -> Option<RepeatedDrift> {
-    let cell = Cell::new(repetitions)?;
+    let cell = CellSeconds::new(repetitions)?;
     let (shape, statistic, degrees) = cell.best()?;
     let p = 2.0 * StudentsT::new(0.0, 1.0, degrees).ok()?.sf(statistic);
     if p * QUESTIONS > LEVEL {
@@ -80,7 +80,7 @@ pub fn repeated_drift(repetitions: &[Vec<f64>]) -> Option<RepeatedDrift> {
 }
 
 /// The logarithms of a cell's seconds.
-struct Cell {
+struct CellSeconds {
     /// Of each repetition, around its mean.
     runs: Vec<Vec<f64>>,
     /// Mean of all.
@@ -89,7 +89,7 @@ struct Cell {
     mean: Vec<f64>,
 }
 
-impl Cell {
+impl CellSeconds {
     fn new(repetitions: &[Vec<f64>]) -> Option<Self> {
         let count = repetitions.iter().map(Vec::len).min()?;
         let differences = repetitions.len().saturating_sub(1) * count.saturating_sub(1);

@@ -136,7 +136,7 @@ impl Phase {
     }
 
     /// Returns the display name: `warming up`.
-    pub fn words(self) -> String {
+    pub fn describe(self) -> String {
         self.as_str().replace('_', " ")
     }
 

@@ -74,14 +74,14 @@ pub struct Stage {
 #[error("{part}: {text}")]
 pub struct Fault {
     /// The invalid part.
-    pub part: Part,
+    pub part: LoadPart,
     /// What is allowed.
     pub text: String,
 }
 
 /// A part of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum LoadPart {
     /// Number of virtual users.
     Vus,
     /// Iterations per second.
@@ -94,7 +94,7 @@ pub enum Part {
     MaxVus,
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for LoadPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Vus => "vus",
@@ -153,7 +153,7 @@ impl Load {
 impl Closed {
     /// Creates a closed load.
     pub fn new(form: Form) -> Result<Self, Fault> {
-        Ok(Self { vus: Shape::new(form, Part::Vus, MAX_VUS)? })
+        Ok(Self { vus: Shape::new(form, LoadPart::Vus, MAX_VUS)? })
     }
 
     /// Returns the virtual users over time.
@@ -165,9 +165,9 @@ impl Closed {
 impl Open {
     /// Creates an open load with at most `max_vus` virtual users, by default [`Open::default_vus`].
     pub fn new(form: Form, max_vus: Option<u32>) -> Result<Self, Fault> {
-        let rate = Shape::new(form, Part::Rate, MAX_RATE)?;
+        let rate = Shape::new(form, LoadPart::Rate, MAX_RATE)?;
         let max_vus = max_vus.unwrap_or_else(|| Self::default_vus(&rate));
-        check_level(max_vus, Part::MaxVus, MAX_VUS)?;
+        check_level(max_vus, LoadPart::MaxVus, MAX_VUS)?;
         Ok(Self { rate, max_vus })
     }
 
@@ -189,23 +189,23 @@ impl Open {
 }
 
 impl Shape {
-    fn new(form: Form, part: Part, most: u32) -> Result<Self, Fault> {
+    fn new(form: Form, part: LoadPart, most: u32) -> Result<Self, Fault> {
         let shape = Self(form);
         let lasts = match &shape.0 {
             Form::Constant { level, .. } => {
                 check_level(*level, part, most)?;
-                Part::Duration
+                LoadPart::Duration
             }
             Form::Stages(stages) => {
                 check_stages(stages, most)?;
-                Part::Stages
+                LoadPart::Stages
             }
         };
         if (MIN_DURATION..=MAX_DURATION).contains(&shape.duration()) {
             return Ok(shape);
         }
         let text = match lasts {
-            Part::Stages => "together between 1 and 86400 seconds",
+            LoadPart::Stages => "together between 1 and 86400 seconds",
             _ => "between 1 and 86400 seconds",
         };
         Err(Fault { part: lasts, text: text.to_owned() })
@@ -257,7 +257,7 @@ impl Shape {
     }
 }
 
-fn check_level(level: u32, part: Part, most: u32) -> Result<(), Fault> {
+fn check_level(level: u32, part: LoadPart, most: u32) -> Result<(), Fault> {
     if (1..=most).contains(&level) {
         return Ok(());
     }
@@ -265,7 +265,7 @@ fn check_level(level: u32, part: Part, most: u32) -> Result<(), Fault> {
 }
 
 fn check_stages(stages: &[Stage], most: u32) -> Result<(), Fault> {
-    let fault = |text: String| Err(Fault { part: Part::Stages, text });
+    let fault = |text: String| Err(Fault { part: LoadPart::Stages, text });
     if stages.is_empty() {
         return fault("name at least one".to_owned());
     }
@@ -335,7 +335,7 @@ impl TryFrom<LoadBody> for Load {
     fn try_from(body: LoadBody) -> Result<Self, Fault> {
         let stages = |stages: Vec<StageBody>| {
             let stage = |StageBody { duration_s, target }| {
-                Ok(Stage { duration_ms: milliseconds(duration_s, Part::Stages)?, target })
+                Ok(Stage { duration_ms: milliseconds(duration_s, LoadPart::Stages)?, target })
             };
             stages.into_iter().map(stage).collect::<Result<_, Fault>>().map(Form::Stages)
         };
@@ -377,11 +377,11 @@ impl From<Load> for LoadBody {
 impl Form {
     /// Returns a constant level for a number of seconds.
     pub fn constant(level: u32, duration_s: f64) -> Result<Self, Fault> {
-        Ok(Self::Constant { level, duration_ms: milliseconds(duration_s, Part::Duration)? })
+        Ok(Self::Constant { level, duration_ms: milliseconds(duration_s, LoadPart::Duration)? })
     }
 }
 
-fn milliseconds(seconds: f64, part: Part) -> Result<u64, Fault> {
+fn milliseconds(seconds: f64, part: LoadPart) -> Result<u64, Fault> {
     let fault = |_| Fault { part, text: format!("{seconds} is not a valid number of seconds") };
     let duration = Duration::try_from_secs_f64(seconds).map_err(fault)?;
     Ok(u64::try_from(duration.saturating_add(Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX))

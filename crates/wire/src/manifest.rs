@@ -38,7 +38,7 @@ pub const STATUS: u16 = 200;
 /// What identifies the code of a program, instead of the folder of its script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum Scope {
+pub enum IdentityScope {
     /// Files in the manifest's folder: paths with `*`, `?` and `**`.
     Files(Vec<String>),
     /// What a command prints.
@@ -53,7 +53,7 @@ pub struct ScopeCommand {
     pub command: Vec<String>,
 }
 
-impl Scope {
+impl IdentityScope {
     /// Explains why it is invalid; the sentence starts with the field.
     fn fault(&self) -> Option<String> {
         match self {

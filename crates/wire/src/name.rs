@@ -27,7 +27,7 @@ pub enum BadName {
     Dots,
     /// Invisible, or easily confused with another character.
     #[error("{0} is not allowed: use letters, digits and ASCII characters")]
-    Character(Shown),
+    Character(CodePoint),
     /// Letters of several scripts, which may look like others.
     #[error("mixes letters of different scripts, which could be confused with other letters")]
     Mixed,
@@ -35,9 +35,9 @@ pub enum BadName {
 
 /// The code point of a character, as it may be invisible: `U+202E`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown(char);
+pub struct CodePoint(char);
 
-impl fmt::Display for Shown {
+impl fmt::Display for CodePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "U+{:04X}", u32::from(self.0))
     }
@@ -72,7 +72,7 @@ impl FromStr for Name {
             return Err(BadName::Dots);
         }
         if let Some(bad) = name.chars().find(|letter| !is_allowed(*letter)) {
-            return Err(BadName::Character(Shown(bad)));
+            return Err(BadName::Character(CodePoint(bad)));
         }
         if is_mixed(&name) { Err(BadName::Mixed) } else { Ok(Self(name)) }
     }
@@ -108,8 +108,8 @@ pub fn appearances(name: &str) -> [String; 2] {
     [bare(&folded(name)), bare(&folded(&bare(name)))]
 }
 
-/// Returns the text without distinctions of case. By way of capitals, which `ı`, `ſ` and the two small sigmas share with
-/// other letters.
+/// Returns the text without distinctions of case. By way of capitals, which `ı`, `ſ` and the two small sigmas share
+/// with other letters.
 fn folded(text: &str) -> String {
     text.to_uppercase().to_lowercase()
 }
@@ -177,16 +177,16 @@ mod tests {
             ("..", BadName::Dots),
             (" ... ", BadName::Dots),
             ("~..", BadName::Dots),
-            ("a\u{202e}b", BadName::Character(Shown('\u{202e}'))),
-            ("a\u{2066}b", BadName::Character(Shown('\u{2066}'))),
-            ("a\u{200b}b", BadName::Character(Shown('\u{200b}'))),
-            ("a\u{200d}b", BadName::Character(Shown('\u{200d}'))),
-            ("a\u{feff}b", BadName::Character(Shown('\u{feff}'))),
-            ("a\u{ad}b", BadName::Character(Shown('\u{ad}'))),
-            ("a\u{a0}b", BadName::Character(Shown('\u{a0}'))),
-            ("a\u{3164}b", BadName::Character(Shown('\u{3164}'))),
-            ("a\u{2215}b", BadName::Character(Shown('\u{2215}'))),
-            ("a\u{e000}b", BadName::Character(Shown('\u{e000}'))),
+            ("a\u{202e}b", BadName::Character(CodePoint('\u{202e}'))),
+            ("a\u{2066}b", BadName::Character(CodePoint('\u{2066}'))),
+            ("a\u{200b}b", BadName::Character(CodePoint('\u{200b}'))),
+            ("a\u{200d}b", BadName::Character(CodePoint('\u{200d}'))),
+            ("a\u{feff}b", BadName::Character(CodePoint('\u{feff}'))),
+            ("a\u{ad}b", BadName::Character(CodePoint('\u{ad}'))),
+            ("a\u{a0}b", BadName::Character(CodePoint('\u{a0}'))),
+            ("a\u{3164}b", BadName::Character(CodePoint('\u{3164}'))),
+            ("a\u{2215}b", BadName::Character(CodePoint('\u{2215}'))),
+            ("a\u{e000}b", BadName::Character(CodePoint('\u{e000}'))),
             ("аdmin", BadName::Mixed),
             ("pαypal", BadName::Mixed),
         ] {

@@ -1,7 +1,7 @@
 //! What a run measures: the one description that plan, queue, placement, job, stored run and JSON embed.
 //!
-//! What belongs to one run but not to what is measured stays outside: its ids, repetition, block, and the agent that may
-//! do it. So does what is known only after a run, such as the version of its load generator.
+//! What belongs to one run but not to what is measured stays outside: its ids, repetition, block, and the agent that
+//! may do it. So does what is known only after a run, such as the version of its load generator.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -155,8 +155,8 @@ impl RunSpec {
     /// Returns what identifies the runs that are repetitions of each other as far as it was requested.
     ///
     /// Runs store it, so the text of a spec must never change. What has its usual value adds nothing to it: with a new
-    /// field, the runs before it keep their keys. The size's name, the length of a constant load, the warm-up and the names
-    /// of generators make no other cell.
+    /// field, the runs before it keep their keys. The size's name, the length of a constant load, the warm-up and the
+    /// names of generators make no other cell.
     pub fn plan_key(&self) -> String {
         let Self { target, size, scenario, scenario_sha256, parameters, load, vus, .. } = self;
         let mut parts = vec![

@@ -169,8 +169,8 @@ impl Identity {
         }
     }
 
-    /// Returns the identity as text: a digest, the name of an image, or a URL. Equal texts mean equal behaviour, unless they
-    /// start with [`PARTIAL`]; texts of older agents are bare digests.
+    /// Returns the identity as text: a digest, the name of an image, or a URL. Equal texts mean equal behaviour, unless
+    /// they start with [`PARTIAL`]; texts of older agents are bare digests.
     pub fn text(&self) -> String {
         match self {
             Self::Process { sha256, code } | Self::Vm { sha256, code } => {

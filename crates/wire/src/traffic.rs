@@ -21,7 +21,8 @@ pub struct Traffic {
     pub looks: u32,
     /// How long the time between these looks was, milliseconds.
     pub elapsed_ms: u64,
-    /// The addresses that the load generator exchanged bytes with, most bytes first; `None` if its sockets are not known.
+    /// The addresses that the load generator exchanged bytes with, most bytes first; `None` if its sockets are not
+    /// known.
     pub peers: Option<Vec<Peer>>,
     /// Segments on the connections between load generator and target, as far as their ends are on this machine.
     pub segments: Segments,

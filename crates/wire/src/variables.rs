@@ -94,14 +94,14 @@ fn destructured(before: &str) -> Vec<Read<'_>> {
     let body = before.trim_end().strip_suffix('=').map(str::trim_end).and_then(|text| text.strip_suffix('}'));
     let Some((_, names)) = body.and_then(|text| text.rsplit_once('{')) else { return Vec::new() };
     let read = |part| {
-        let (name, has_alternative) = named(part);
+        let (name, has_alternative) = name_and_default(part);
         is_name(name).then_some(Read { name, has_alternative })
     };
     names.split(',').filter_map(read).collect()
 }
 
 /// Returns the name of a part of a pattern, and whether it has a default.
-fn named(part: &str) -> (&str, bool) {
+fn name_and_default(part: &str) -> (&str, bool) {
     let end = part.find([':', '=']).unwrap_or(part.len());
     (part[..end].trim(), part.contains('='))
 }

@@ -5,7 +5,7 @@ pub mod webhooks;
 use sqlx::SqlitePool;
 
 use super::{
-    Rule,
+    Thresholds,
     rules::{Kind, Raised, WatchedAgent},
 };
 use crate::alerts::message::Message;
@@ -20,8 +20,8 @@ pub async fn rule(pool: &SqlitePool) -> sqlx::Result<AlertRule> {
     let row = sqlx::query!("select agent_away_s, queue_standstill_s, set_at, set_by from alert_rule")
         .fetch_optional(pool)
         .await?;
-    let Some(row) = row else { return Ok(AlertRule { rule: Rule::default(), set_at_ms: None, set_by: None }) };
-    let rule = Rule {
+    let Some(row) = row else { return Ok(AlertRule { rule: Thresholds::default(), set_at_ms: None, set_by: None }) };
+    let rule = Thresholds {
         agent_away_s: u32::try_from(row.agent_away_s).map_err(decode)?,
         queue_standstill_s: u32::try_from(row.queue_standstill_s).map_err(decode)?,
     };
@@ -29,7 +29,7 @@ pub async fn rule(pool: &SqlitePool) -> sqlx::Result<AlertRule> {
 }
 
 /// Stores the thresholds.
-pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
+pub async fn set_rule(pool: &SqlitePool, rule: Thresholds, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
         "insert or replace into alert_rule (only, agent_away_s, queue_standstill_s, set_at, set_by)
@@ -41,7 +41,7 @@ pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &AuditEvent)
     )
     .execute(&mut *transaction)
     .await?;
-    audit::note(&mut transaction, act).await?;
+    audit::record(&mut transaction, act).await?;
     transaction.commit().await
 }
 

@@ -35,7 +35,7 @@ pub async fn insert(
     )
     .execute(&mut *transaction)
     .await?;
-    audit::note(&mut transaction, act).await?;
+    audit::record(&mut transaction, act).await?;
     transaction.commit().await?;
     Ok(done.last_insert_rowid())
 }

@@ -15,7 +15,7 @@ pub const MAX_KNOWN: usize = 10_000;
 
 /// Known IPv4 addresses and IPv6 networks (/64).
 #[derive(Debug, Default)]
-pub struct Known(Mutex<Networks>);
+pub struct KnownAddresses(Mutex<Networks>);
 
 #[derive(Debug, Default)]
 struct Networks {
@@ -24,7 +24,7 @@ struct Networks {
     order: VecDeque<IpNet>,
 }
 
-impl Known {
+impl KnownAddresses {
     /// Records a login from an address.
     pub fn add(&self, address: IpAddr) {
         let place = network_of(address, 64);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_oldest_addresses_are_dropped() {
-        let known = Known::default();
+        let known = KnownAddresses::default();
         let place = |n: usize| IpAddr::from(u32::try_from(n).expect("small").to_be_bytes());
         for n in 0..=MAX_KNOWN {
             known.add(place(n));

@@ -18,7 +18,7 @@ use governor::{
 };
 use ipnet::IpNet;
 
-use super::known::Known;
+use super::known::KnownAddresses;
 use crate::app::{
     config::{Rate, Rates},
     error::{Error, Result},
@@ -35,7 +35,7 @@ const PRUNE_EVERY: u32 = 1_000;
 pub struct LoginAttempts<C: Clock = DefaultClock> {
     sign_in: Gate<C>,
     wrong_secrets: Gate<C>,
-    known: Known,
+    known: KnownAddresses,
 }
 
 impl LoginAttempts {
@@ -50,7 +50,7 @@ impl<C: Clock + Clone> LoginAttempts<C> {
     pub fn with_clock(rates: &Rates, clock: &C) -> Self {
         let Rates { sign_in, wrong_secrets } = rates;
         let (sign_in, wrong_secrets) = (Gate::new(*sign_in, clock), Gate::new(*wrong_secrets, clock));
-        Self { sign_in, wrong_secrets, known: Known::default() }
+        Self { sign_in, wrong_secrets, known: KnownAddresses::default() }
     }
 
     /// Counts the start of a login or registration, or the finish of one that was not started.

@@ -75,13 +75,13 @@ pub struct UploadPermit(#[expect(dead_code, reason = "held, never read")] Option
 
 /// Request extension: the handler has room already, so the extractor of the body takes none.
 #[derive(Clone, Copy, Debug)]
-struct Taken;
+struct HasRoom;
 
 impl UploadPermit {
     /// Takes room unless the handler already has it.
     pub async fn unless_taken(parts: &Parts, state: &AppState) -> Result<Option<Self>> {
-        match parts.extensions.get::<Taken>() {
-            Some(Taken) => Ok(None),
+        match parts.extensions.get::<HasRoom>() {
+            Some(HasRoom) => Ok(None),
             None => state.limits.uploads.room(&parts.headers).await.map(Some),
         }
     }
@@ -92,7 +92,7 @@ impl FromRequestParts<AppState> for UploadPermit {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let room = state.limits.uploads.room(&parts.headers).await?;
-        parts.extensions.insert(Taken);
+        parts.extensions.insert(HasRoom);
         Ok(room)
     }
 }

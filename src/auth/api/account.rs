@@ -19,7 +19,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{action::Action, note},
+        audit::{action::Action, record},
         caller::{Caller, SignedIn},
         checks::checked_line,
         notices::Notice,
@@ -104,7 +104,7 @@ pub async fn passkey_finish(
     let stored = sessions::NewPasskey { credential_id: passkey.cred_id(), name, credential: &credential };
     let mut transaction = state.db.write.begin().await?;
     sessions::insert_passkey(&mut transaction, &person.user_id, &stored, now_ms()).await?;
-    note(&mut transaction, &person.caller.does(Action::PasskeyAdded, name)).await?;
+    record(&mut transaction, &person.caller.does(Action::PasskeyAdded, name)).await?;
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -122,7 +122,7 @@ pub async fn rename_passkey(
     let name = checked_line(&request.name)?;
     let mut transaction = state.db.write.begin().await?;
     let before = sessions::rename_passkey(&mut transaction, &person.user_id, id, name).await?;
-    note(&mut transaction, &person.caller.does(Action::PasskeyRenamed, name).with(json!({"before": before}))).await?;
+    record(&mut transaction, &person.caller.does(Action::PasskeyRenamed, name).with(json!({"before": before}))).await?;
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -138,7 +138,7 @@ pub async fn remove_passkey(
 ) -> Result<StatusCode> {
     let mut transaction = state.db.write.begin().await?;
     let name = sessions::remove_passkey(&mut transaction, &person.user_id, id).await?;
-    note(&mut transaction, &person.caller.does(Action::PasskeyRemoved, &name)).await?;
+    record(&mut transaction, &person.caller.does(Action::PasskeyRemoved, &name)).await?;
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -149,7 +149,7 @@ pub async fn remove_passkey(
 pub async fn end_session(person: SignedIn, State(state): State<AppState>, Path(id): Path<i64>) -> Result<StatusCode> {
     let mut transaction = state.db.write.begin().await?;
     let device = sessions::end_session(&mut transaction, &person.user_id, id).await?;
-    note(&mut transaction, &person.caller.does(Action::SessionEnded, &device)).await?;
+    record(&mut transaction, &person.caller.does(Action::SessionEnded, &device)).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok(StatusCode::NO_CONTENT)
@@ -161,7 +161,7 @@ pub async fn end_session(person: SignedIn, State(state): State<AppState>, Path(i
 pub async fn end_other_sessions(person: SignedIn, State(state): State<AppState>) -> Result<StatusCode> {
     let mut transaction = state.db.write.begin().await?;
     let count = sessions::end_other_sessions(&mut transaction, &person.user_id, &person.session).await?;
-    note(&mut transaction, &person.caller.does(Action::SessionsEnded, "").with(json!({"sessions": count}))).await?;
+    record(&mut transaction, &person.caller.does(Action::SessionsEnded, "").with(json!({"sessions": count}))).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok(StatusCode::NO_CONTENT)

@@ -18,7 +18,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{CSV_HEAD, Entry, EntryList, Range, Wanted, csv_line},
+        audit::{AuditFilter, CSV_HEAD, Entry, EntryList, Range, csv_line},
         caller::Admin,
         store::audit::entries,
     },
@@ -28,12 +28,12 @@ use crate::{
 const CHUNK: i64 = 1_000;
 
 /// List a page of the audit log, newest entries first.
-#[utoipa::path(get, path = "/api/v1/audit", tag = "audit", params(Wanted),
+#[utoipa::path(get, path = "/api/v1/audit", tag = "audit", params(AuditFilter),
     responses((status = 200, body = EntryList), (status = 422, body = ErrorBody)))]
 pub async fn list(
     _: Admin,
     State(state): State<AppState>,
-    QueryParams(wanted): QueryParams<Wanted>,
+    QueryParams(wanted): QueryParams<AuditFilter>,
 ) -> Result<Json<EntryList>> {
     Ok(Json(page(&state.db, &wanted.range()?).await?))
 }
@@ -52,7 +52,7 @@ pub async fn page(db: &Db, range: &Range) -> Result<EntryList> {
 /// The file format of an export.
 #[derive(Clone, Copy, Debug, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum AuditFormat {
     /// For spreadsheets. Cells that look like formulas get a leading apostrophe.
     Csv,
     /// An array of entries.
@@ -64,25 +64,25 @@ pub enum Format {
 #[into_params(parameter_in = Query)]
 pub struct As {
     /// `csv` or `json`.
-    format: Format,
+    format: AuditFormat,
 }
 
 /// Export the audit log, or the entries that match the filters, as a file.
-#[utoipa::path(get, path = "/api/v1/audit/export", tag = "audit", params(As, Wanted),
+#[utoipa::path(get, path = "/api/v1/audit/export", tag = "audit", params(As, AuditFilter),
     responses((status = 200, body = String, content_type = "text/csv"), (status = 422, body = ErrorBody)))]
 pub async fn export(
     _: Admin,
     State(state): State<AppState>,
     QueryParams(As { format }): QueryParams<As>,
-    QueryParams(wanted): QueryParams<Wanted>,
+    QueryParams(wanted): QueryParams<AuditFilter>,
 ) -> Result<Response> {
     let range = Range { limit: CHUNK, ..wanted.range()? };
     let (kind, name) = match format {
-        Format::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"brewbench-audit.csv\""),
-        Format::Json => ("application/json", "attachment; filename=\"brewbench-audit.json\""),
+        AuditFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"brewbench-audit.csv\""),
+        AuditFormat::Json => ("application/json", "attachment; filename=\"brewbench-audit.json\""),
     };
     let chunks = chunks(state.db, range).map_ok(move |(first, entries)| text(format, first, &entries));
-    let end = stream::iter([Ok(if matches!(format, Format::Json) { "]\n".to_owned() } else { String::new() })]);
+    let end = stream::iter([Ok(if matches!(format, AuditFormat::Json) { "]\n".to_owned() } else { String::new() })]);
     let body = Body::from_stream(futures_util::StreamExt::chain(chunks, end));
     Ok(([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, name)], body).into_response())
 }
@@ -102,13 +102,13 @@ fn chunks(db: Db, range: Range) -> impl Stream<Item = Result<(bool, Vec<Entry>)>
     })
 }
 
-fn text(format: Format, first: bool, entries: &[Entry]) -> String {
+fn text(format: AuditFormat, first: bool, entries: &[Entry]) -> String {
     match format {
-        Format::Csv => {
+        AuditFormat::Csv => {
             let lines: String = entries.iter().map(csv_line).collect();
             if first { format!("{CSV_HEAD}{lines}") } else { lines }
         }
-        Format::Json => {
+        AuditFormat::Json => {
             let written = entries.iter().map(|entry| serde_json::to_string(entry).unwrap_or_default());
             let rows: Vec<_> = written.collect();
             match (first, rows.is_empty()) {

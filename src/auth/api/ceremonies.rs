@@ -27,7 +27,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{AuditEvent, action::Action, is_valid_user_name, note},
+        audit::{AuditEvent, action::Action, is_valid_user_name, record},
         caller::{Finish, SignIn, SignedIn, session_cookie},
         checks::{checked_line, checked_name},
         device::device,
@@ -163,7 +163,7 @@ pub async fn register_finish(
     end_previous_session(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     act = session.noted(act);
-    note(&mut transaction, &act).await?;
+    record(&mut transaction, &act).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
     if invite.resets_passkeys {
@@ -212,7 +212,7 @@ pub async fn login_finish(
     passkey_used(&mut transaction, &id, &credential, now).await?;
     end_previous_session(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
-    note(&mut transaction, &session.noted(AuditEvent::new(&user.name, address, Action::LoggedIn, ""))).await?;
+    record(&mut transaction, &session.noted(AuditEvent::new(&user.name, address, Action::LoggedIn, ""))).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session.secret))))
@@ -258,7 +258,7 @@ pub async fn confirm_finish(
     passkey_used(&mut transaction, &id, &credential, now).await?;
     let session = secret::generate(secret::Kind::Session);
     record_confirmation(&mut transaction, &person.session, &secret::hash(&session), now).await?;
-    note(&mut transaction, &person.caller.does(Action::Confirmed, "")).await?;
+    record(&mut transaction, &person.caller.does(Action::Confirmed, "")).await?;
     transaction.commit().await?;
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }

@@ -17,7 +17,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{action::Action, note},
+        audit::{action::Action, record},
         caller::{Caller, TokenManager},
         checks::checked_name,
         model::Scope,
@@ -81,7 +81,7 @@ pub async fn create_token(db: &Db, request: &NewToken, by: &Proven<Caller>) -> R
     let detail = json!({"scope": scope, "expires_in_days": days});
     let mut transaction = db.write.begin().await?;
     tokens::insert_token(&mut transaction, &row, now).await?;
-    note(&mut transaction, &by.does(Action::TokenMade, name).with(detail)).await?;
+    record(&mut transaction, &by.does(Action::TokenMade, name).with(detail)).await?;
     transaction.commit().await?;
     Ok(CreatedSecret { name: name.to_owned(), secret: token })
 }
@@ -99,7 +99,7 @@ pub async fn revoke(
     if !tokens::revoke_token(&mut transaction, &name, owner_filter(&caller), now_ms()).await? {
         return Err(Error::NotFound(format!("unrevoked token {name:?}")));
     }
-    note(&mut transaction, &caller.does(Action::TokenRevoked, &name)).await?;
+    record(&mut transaction, &caller.does(Action::TokenRevoked, &name)).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok(StatusCode::NO_CONTENT)

@@ -20,7 +20,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{action::Action, note},
+        audit::{action::Action, record},
         authority::EndingList,
         caller::{Admin, Caller},
         model::Role,
@@ -54,7 +54,7 @@ pub async fn change_role(
     let (before, ended) = crate::auth::store::change_role(&mut transaction, &name, role, now_ms()).await?;
     if before != role {
         let detail = json!({"before": before, "now": role, "ended": ended.ends.len()});
-        note(&mut transaction, &admin.0.does(Action::RoleChanged, &name).with(detail)).await?;
+        record(&mut transaction, &admin.0.does(Action::RoleChanged, &name).with(detail)).await?;
     }
     transaction.commit().await?;
     state.events.rights_changed();
@@ -100,7 +100,7 @@ pub async fn remove(
     let mut transaction = state.db.write.begin().await?;
     let (role, ended) = crate::auth::store::remove_user(&mut transaction, &name, now_ms()).await?;
     let detail = json!({"role": role, "ended": ended.ends.len()});
-    note(&mut transaction, &admin.0.does(Action::PersonRemoved, &name).with(detail)).await?;
+    record(&mut transaction, &admin.0.does(Action::PersonRemoved, &name).with(detail)).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok(Json(ended))
@@ -148,7 +148,7 @@ pub async fn create_invite(db: &Db, site: &Url, request: &NewInvite, by: &Proven
     let act = by.does(Action::InvitationMade, request.user.as_deref().unwrap_or_default());
     let mut transaction = db.write.begin().await?;
     invites::insert_invite(&mut transaction, &row, now).await?;
-    note(&mut transaction, &act.with(json!({"role": role}))).await?;
+    record(&mut transaction, &act.with(json!({"role": role}))).await?;
     transaction.commit().await?;
     let mut url = site.join("register").map_err(Error::internal)?;
     url.set_query(Some(&format!("token={token}")));
@@ -167,7 +167,7 @@ pub async fn withdraw_invite(
     if !invites::withdraw_invite(&mut transaction, id, now_ms()).await? {
         return Err(Error::NotFound(format!("open invitation {id}")));
     }
-    note(&mut transaction, &caller.does(Action::InvitationWithdrawn, &id.to_string())).await?;
+    record(&mut transaction, &caller.does(Action::InvitationWithdrawn, &id.to_string())).await?;
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,7 +12,7 @@ use crate::{
     },
     auth::{
         api::audit::page,
-        audit::{EntryList, Wanted},
+        audit::{AuditFilter, EntryList},
         caller::Admin,
         pages::parts::{Places, shell},
     },
@@ -28,7 +28,7 @@ pub struct Page {
     shell: Shell,
     places: Places,
     list: EntryList,
-    wanted: Wanted,
+    wanted: AuditFilter,
 }
 
 impl Page {
@@ -47,7 +47,7 @@ impl Page {
 
     /// Returns the query string of the filters and further parameters.
     fn query(&self, more: &[(&str, &str)]) -> String {
-        let Wanted { actor, action, from, to, .. } = &self.wanted;
+        let AuditFilter { actor, action, from, to, .. } = &self.wanted;
         let mut query = Serializer::new(String::new());
         for (name, value) in [("actor", actor), ("action", action), ("from", from), ("to", to)] {
             if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
@@ -65,7 +65,7 @@ impl Page {
 pub async fn show(
     Admin(caller): Admin,
     State(state): State<AppState>,
-    QueryParams(wanted): QueryParams<Wanted>,
+    QueryParams(wanted): QueryParams<AuditFilter>,
 ) -> Result<Page> {
     let list = page(&state.db, &wanted.range()?).await?;
     let (shell, places) = (shell("Audit log", &caller), Places::new(HERE, &caller));

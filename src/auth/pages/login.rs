@@ -14,7 +14,7 @@ use crate::{
     },
     auth::{
         api::ceremonies::without_cookie,
-        audit::{action::Action, note},
+        audit::{action::Action, record},
         caller::{Public, SignedIn},
         pages::parts::shell,
         secret,
@@ -101,7 +101,7 @@ pub(crate) async fn logout(
 ) -> Result<(CookieJar, Redirect)> {
     let mut transaction = state.db.write.begin().await?;
     end_session_by_hash(&mut transaction, &person.session).await?;
-    note(&mut transaction, &person.caller.does(Action::LoggedOut, "")).await?;
+    record(&mut transaction, &person.caller.does(Action::LoggedOut, "")).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok((without_cookie(&state.public_url, jar), Redirect::to("/login")))

@@ -6,7 +6,7 @@ use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool, Transaction,
 use crate::auth::audit::{AuditEvent, Entry, Range};
 
 /// Writes an entry. Must be called in the transaction of the action.
-pub async fn note(connection: &mut SqliteConnection, act: &AuditEvent) -> sqlx::Result<()> {
+pub async fn record(connection: &mut SqliteConnection, act: &AuditEvent) -> sqlx::Result<()> {
     let AuditEvent { actor, address, action, object, detail } = act;
     let (now, action, detail) = (now_ms(), action.as_str(), detail.to_string());
     let address = address.map(|address| address.to_string());
@@ -28,7 +28,7 @@ pub async fn note(connection: &mut SqliteConnection, act: &AuditEvent) -> sqlx::
 pub async fn note_all(pool: &SqlitePool, acts: &[AuditEvent]) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     for act in acts {
-        note(&mut transaction, act).await?;
+        record(&mut transaction, act).await?;
     }
     transaction.commit().await
 }
@@ -56,7 +56,7 @@ pub async fn commit(
     if result.rows_affected() == 0 {
         return Ok(false);
     }
-    note(&mut transaction, act).await?;
+    record(&mut transaction, act).await?;
     transaction.commit().await?;
     Ok(true)
 }
@@ -164,7 +164,7 @@ mod tests {
         let mut connection = db.write.acquire().await.expect("a connection");
         for object in 0..10_003 {
             let act = AuditEvent::by_owner(Action::TokenMade, &object.to_string()).with(json!({}));
-            note(&mut connection, &act).await.expect("an entry");
+            record(&mut connection, &act).await.expect("an entry");
         }
         sqlx::query("update audit set at = id").execute(&mut *connection).await.expect("times");
         drop(connection);

@@ -4,7 +4,7 @@ use sqlx::SqliteConnection;
 
 use super::{parsed, sessions::IDLE_MS};
 use crate::auth::{
-    authority::{Ending, EndingList, Kind, suffices},
+    authority::{AccessKind, Ending, EndingList, suffices},
     model::Role,
 };
 
@@ -54,8 +54,8 @@ async fn own(connection: &mut SqliteConnection, user_id: &str, now: i64) -> sqlx
     .await?;
     rows.into_iter()
         .map(|row| {
-            let kind: Kind = parsed(&row.kind)?;
-            let name = if kind == Kind::Session { crate::auth::device::device(&row.name) } else { row.name };
+            let kind: AccessKind = parsed(&row.kind)?;
+            let name = if kind == AccessKind::Session { crate::auth::device::device(&row.name) } else { row.name };
             Ok(Ending::new(kind, name))
         })
         .collect()

@@ -87,8 +87,8 @@ fn ended(revoked_at: Option<i64>, expires_at: Option<i64>, now: i64) -> Option<S
     Some(format!("{word} {}", date(at).unwrap_or_default()))
 }
 
-/// Returns valid tokens that expire within a time, ms, and live longer than that, the earliest first: a user's, or all if
-/// `owner` is `None`.
+/// Returns valid tokens that expire within a time, ms, and live longer than that, the earliest first: a user's, or all
+/// if `owner` is `None`.
 pub async fn expiring(
     pool: &SqlitePool,
     owner: Option<&str>,

@@ -14,7 +14,7 @@ use brewbench_wire::target::TargetKind;
 use serde::Deserialize;
 use tokio::{sync::watch, time::sleep};
 
-use super::pickup::{OfferState, Pickup};
+use super::pickup::{Expected, OfferState, Pickup};
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
@@ -24,7 +24,7 @@ use crate::{
     catalog::manifest::{Draft, template},
     fleet::presence::Presence,
     web::{
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         shell::{Section, Shell},
     },
 };
@@ -112,8 +112,8 @@ impl Form {
 
 fn evaluate(presence: &Presence, Sent { kind, toml }: Sent) -> (Form, Pickup) {
     let draft = Draft::new(toml.unwrap_or_else(|| template(kind).to_owned()).replace("\r\n", "\n"));
-    let (name, version) = draft.file.as_ref().map_or(("", ""), |file| (&file.name, &file.version));
-    let pickup = Pickup::new(name, version, draft.valid().is_some(), presence.list());
+    let expected = draft.file.as_ref().map(Expected::of).unwrap_or_default();
+    let pickup = Pickup::new(expected, draft.valid().is_some(), presence.list());
     (Form { kind, draft }, pickup)
 }
 
@@ -169,13 +169,6 @@ pub async fn download(
     Ok(([kind, name], form.draft.text).into_response())
 }
 
-/// The target that a page waits for.
-#[derive(Debug, Deserialize)]
-pub struct Expected {
-    name: String,
-    version: String,
-}
-
 /// `GET /targets/new/live`: streams which agents offer a target.
 pub async fn live(
     Read(caller): Read,
@@ -184,7 +177,7 @@ pub async fn live(
     QueryParams(expected): QueryParams<Expected>,
 ) -> Result<impl IntoResponse> {
     let view = LivePickup { presence, expected, agents: state.events.agents() };
-    live::follow(&state, &caller.name, Concerns::Everything, view)
+    live::follow(&state, &caller.name, Topic::Everything, view)
 }
 
 struct LivePickup {
@@ -195,13 +188,12 @@ struct LivePickup {
 }
 
 impl View for LivePickup {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        if beat == Beat::News {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
+        if tick == Tick::News {
             sleep(RECONNECT).await;
         }
         self.agents.mark_unchanged();
-        let Expected { name, version } = &self.expected;
-        let pickup = Pickup::new(name, version, true, self.presence.list());
+        let pickup = Pickup::new(self.expected.clone(), true, self.presence.list());
         Ok(Frame { patches: vec![live::patch(&PickedUpPart { pickup: &pickup })?], pace: Pace::Minute })
     }
 

@@ -1,5 +1,7 @@
 //! Which connected agents offer the target of the form. Pure.
 
+use brewbench_wire::manifest::ManifestFile;
+use serde::Deserialize;
 use url::form_urlencoded;
 
 use crate::{
@@ -7,11 +9,31 @@ use crate::{
     web::address,
 };
 
+/// The target that an agent should offer.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Expected {
+    pub(super) name: String,
+    pub(super) version: String,
+    /// A path that it answers.
+    #[serde(default)]
+    pub(super) route: String,
+}
+
+impl Expected {
+    /// The target of a manifest.
+    pub(super) fn of(file: &ManifestFile) -> Self {
+        let route = file.verify.as_ref().map_or(&file.ready.path, |verify| &verify.path).clone();
+        Self { name: file.name.clone(), version: file.version.clone(), route }
+    }
+}
+
 /// Which connected agents offer a target.
 #[derive(Debug)]
 pub(super) struct Pickup {
     pub(super) name: String,
     pub(super) version: String,
+    /// A path that it answers, for its first comparison.
+    route: String,
     /// Whether the manifest is valid, so that an agent may offer it.
     pub(super) is_expected: bool,
     pub(super) agents: Vec<Offer>,
@@ -37,7 +59,11 @@ pub(super) enum OfferState {
 }
 
 impl Pickup {
-    pub(super) fn new(name: &str, version: &str, is_expected: bool, connected: Vec<(String, Connected)>) -> Self {
+    pub(super) fn new(
+        Expected { name, version, route }: Expected,
+        is_expected: bool,
+        connected: Vec<(String, Connected)>,
+    ) -> Self {
         let state = |agent: &Connected| match agent.hello.targets.iter().find(|offer| offer.name == name) {
             Some(offer) if offer.version == version => OfferState::Offered,
             Some(offer) => OfferState::Other(offer.version.clone()),
@@ -52,7 +78,7 @@ impl Pickup {
             .collect();
         // Agents that offer it come first.
         agents.sort_by_key(|offer| offer.state != OfferState::Offered);
-        Self { name: name.to_owned(), version: version.to_owned(), is_expected, agents }
+        Self { name, version, route, is_expected, agents }
     }
 
     pub(super) fn is_offered(&self) -> bool {
@@ -63,9 +89,16 @@ impl Pickup {
         address::segment(&self.name)
     }
 
+    /// The form of a new run that requests a path which the target answers.
+    pub(super) fn new_run(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("target", &self.name).append_pair("scenario", "get").append_pair("set.ROUTE", &self.route);
+        format!("/experiments/new?{}", query.finish())
+    }
+
     pub(super) fn live_address(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("name", &self.name).append_pair("version", &self.version);
+        query.append_pair("name", &self.name).append_pair("version", &self.version).append_pair("route", &self.route);
         // The address is in an expression, between single quotes, which the serializer escapes.
         format!("/targets/new/live?{}", query.finish())
     }
@@ -77,7 +110,9 @@ mod tests {
 
     #[test]
     fn a_name_cannot_leave_the_expression_that_follows_it() {
-        let pickup = Pickup::new("a'+alert(1)+'&\"", "\\", true, Vec::new());
+        let odd = |text: &str| text.to_owned();
+        let expected = Expected { name: odd("a'+alert(1)+'&\""), version: odd("\\"), route: odd("/'") };
+        let pickup = Pickup::new(expected, true, Vec::new());
         let address = pickup.live_address();
         assert!(!address.contains(['\'', '"', '\\', '`', '<', '\n']), "{address}");
     }

@@ -16,25 +16,25 @@ const MAX_LINES: usize = 2_000;
 
 /// One part that differs: the script, a file, or the parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct DiffPart {
     /// Script, parameters or the name of the file.
     pub title: String,
     /// Changed lines with the lines around them.
-    pub hunks: Vec<Vec<Line>>,
+    pub hunks: Vec<Vec<DiffLine>>,
     /// Number of lines that are not shown.
     pub more: usize,
 }
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct DiffLine {
     /// `+`, `-` or a space.
     pub sign: char,
     /// Without the line ending.
     pub text: String,
 }
 
-impl Line {
+impl DiffLine {
     /// The class in `app.css`.
     pub fn class(&self) -> &'static str {
         match self.sign {
@@ -55,7 +55,7 @@ impl Line {
 }
 
 /// Returns all parts that differ, the script first.
-pub fn differences(from: &Scenario, to: &Scenario) -> Vec<Part> {
+pub fn differences(from: &Scenario, to: &Scenario) -> Vec<DiffPart> {
     let mut parts = vec![part("Script".to_owned(), &from.script, &to.script)];
     parts.push(part("Parameters".to_owned(), &lines(&from.defaults), &lines(&to.defaults)));
     let files: BTreeSet<&String> = from.files.keys().chain(to.files.keys()).collect();
@@ -67,29 +67,29 @@ pub fn differences(from: &Scenario, to: &Scenario) -> Vec<Part> {
     parts
 }
 
-fn part(title: String, from: &str, to: &str) -> Part {
+fn part(title: String, from: &str, to: &str) -> DiffPart {
     let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(from, to);
     let mut room = MAX_LINES;
     let mut more = 0;
     let mut hunks = Vec::new();
     for group in diff.grouped_ops(CONTEXT) {
         let changes = group.iter().flat_map(|op| diff.iter_changes(op));
-        let lines: Vec<Line> = changes.map(|change| line(change.tag(), change.value())).collect();
+        let lines: Vec<DiffLine> = changes.map(|change| line(change.tag(), change.value())).collect();
         let shown = lines.len().min(room);
         more += lines.len() - shown;
         room -= shown;
         hunks.push(lines.into_iter().take(shown).collect());
     }
-    Part { title, hunks, more }
+    DiffPart { title, hunks, more }
 }
 
-fn line(tag: ChangeTag, text: &str) -> Line {
+fn line(tag: ChangeTag, text: &str) -> DiffLine {
     let sign = match tag {
         ChangeTag::Insert => '+',
         ChangeTag::Delete => '-',
         ChangeTag::Equal => ' ',
     };
-    Line { sign, text: text.trim_end_matches(['\n', '\r']).to_owned() }
+    DiffLine { sign, text: text.trim_end_matches(['\n', '\r']).to_owned() }
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    fn signs(part: &Part) -> String {
+    fn signs(part: &DiffPart) -> String {
         part.hunks.iter().flatten().map(|line| line.sign).collect()
     }
 

@@ -25,19 +25,19 @@ use crate::{
         model::Scope,
     },
     catalog::{
-        model::{Check, Revision, ScenarioInfo},
-        pages::revision_diff::{Part, differences},
+        model::{Revision, ScenarioInfo, ScriptCheck},
+        pages::revision_diff::{DiffPart, differences},
     },
     fleet::{inspection, presence::Presence},
     results::{
         pages::limits::{self, LimitsPart},
         store::verdicts,
     },
-    runs::{pages::row::Line, store::latest},
+    runs::{pages::row::ListedRun, store::latest},
     web::{
         address, format,
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -73,7 +73,7 @@ impl Summary {
         address::segment(&self.info.name)
     }
 
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.info.created_at_ms))
     }
 
@@ -107,16 +107,16 @@ impl RevisionRow {
         short(&self.revision.sha256)
     }
 
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.revision.created_at_ms))
     }
 }
 
 /// Result of k6's check, for the page.
-struct ShownCheck(Check);
+struct ShownCheck(ScriptCheck);
 
 impl ShownCheck {
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(Some(self.0.at_ms))
     }
 }
@@ -131,7 +131,7 @@ pub struct ScenarioPage {
     sha256: String,
     is_bundled: bool,
     revisions: Vec<RevisionRow>,
-    lines: Vec<Line>,
+    lines: Vec<ListedRun>,
     users: Vec<String>,
     scope: Scope,
     upload: Upload,
@@ -156,7 +156,7 @@ impl ScenarioPage {
 
     /// A note on the shown revision.
     fn note(&self) -> Option<String> {
-        self.revisions.iter().find(|row| self.is_shown(row))?.revision.note.as_deref().map(format::sentence)
+        self.revisions.iter().find(|row| self.is_shown(row))?.revision.note.as_deref().map(format::capitalize)
     }
 
     /// The variables that the script reads, without a default.
@@ -182,7 +182,7 @@ struct DifferencesPage {
     name: String,
     from: String,
     to: String,
-    parts: Vec<Part>,
+    parts: Vec<DiffPart>,
 }
 
 impl DifferencesPage {
@@ -273,13 +273,13 @@ pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Op
     let revisions = crate::catalog::store::revisions(pool, name).await?;
     let newest = revisions.first().ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
     let sha256 = revision.filter(|sha256| !sha256.is_empty()).unwrap_or(&newest.sha256).to_owned();
-    let scenario = one(state, name, &sha256).await?;
+    let scenario = load_revision(state, name, &sha256).await?;
     let ids = latest::runs_of_scenario(pool, name, LAST_RUNS).await?;
     Ok(ScenarioPage {
         shell: Shell::signed_in(name.to_owned(), Section::Scenarios, &caller.name),
         script: scenario.script.clone(),
         is_bundled: scenarios::is_bundled(&scenario),
-        upload: Upload::of(&scenario),
+        upload: Upload::from_scenario(&scenario),
         lines: crate::fleet::pages::lines(state, &ids).await?,
         users: latest::users_of_scenario(pool, name).await?,
         limits: LimitsPart::new(verdicts::limits(pool, Some(name)).await?),
@@ -290,7 +290,7 @@ pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Op
     })
 }
 
-async fn one(state: &AppState, name: &str, sha256: &str) -> Result<Scenario> {
+async fn load_revision(state: &AppState, name: &str, sha256: &str) -> Result<Scenario> {
     let found = crate::catalog::store::revision(&state.db.read, name, sha256).await?;
     found.ok_or_else(|| Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")))
 }
@@ -311,7 +311,7 @@ pub async fn compare(
     Path(name): Path<String>,
     QueryParams(DifferencesQuery { from, to }): QueryParams<DifferencesQuery>,
 ) -> Result<Response> {
-    let parts = differences(&one(&state, &name, &from).await?, &one(&state, &name, &to).await?);
+    let parts = differences(&load_revision(&state, &name, &from).await?, &load_revision(&state, &name, &to).await?);
     let shell = Shell::signed_in(format!("Differences between revisions of {name}"), Section::Scenarios, &caller.name);
     Ok(DifferencesPage { shell, name, from, to, parts }.into_response())
 }

@@ -39,7 +39,7 @@ use crate::{
 #[template(path = "catalog/sizes.html")]
 struct SizesPage {
     shell: Shell,
-    lines: Vec<Line>,
+    lines: Vec<SizeRow>,
     scope: Scope,
     typed: Typed,
     fault: Option<String>,
@@ -53,7 +53,7 @@ impl SizesPage {
 
 /// One size.
 #[derive(Debug)]
-struct Line {
+struct SizeRow {
     size: MachineSize,
     /// Connected agents that can provide it.
     givers: Vec<String>,
@@ -62,7 +62,7 @@ struct Line {
     is_used: bool,
 }
 
-impl Line {
+impl SizeRow {
     fn vcpus(&self) -> f64 {
         self.size.vcpus
     }
@@ -113,7 +113,7 @@ impl Typed {
     }
 }
 
-fn line(size: MachineSize, connected: &[(String, Connected)], used: &[String]) -> Line {
+fn line(size: MachineSize, connected: &[(String, Connected)], used: &[String]) -> SizeRow {
     let (mut givers, mut lacking) = (Vec::new(), Vec::new());
     for (name, agent) in connected {
         match size_fault(&RunSize::from(&size), &agent.hello) {
@@ -121,7 +121,7 @@ fn line(size: MachineSize, connected: &[(String, Connected)], used: &[String]) -
             Some(lack) => lacking.push(format!("{name} {lack}")),
         }
     }
-    Line { is_used: used.contains(&size.name), size, givers, lacking }
+    SizeRow { is_used: used.contains(&size.name), size, givers, lacking }
 }
 
 async fn page(

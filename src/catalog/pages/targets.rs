@@ -19,14 +19,14 @@ use crate::{
         caller::{Admin, Read},
         model::Scope,
     },
-    catalog::{identity::words, model::Target},
+    catalog::{identity::describe_code, model::Target},
     fleet::{
         self,
         presence::{Connected, Presence},
     },
     runs::{
-        pages::row::Line,
-        store::latest::{self, Measured},
+        pages::row::ListedRun,
+        store::latest::{self, TargetResult},
     },
     web::{
         address,
@@ -35,7 +35,7 @@ use crate::{
         series_style::Mark,
         shell::{Section, Shell},
         sparkline::Sparkline,
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -90,7 +90,7 @@ struct Trend {
     setting: String,
     spark: Sparkline,
     /// The newest result.
-    last: Measured,
+    last: TargetResult,
     /// Number of suspect results.
     suspect: usize,
 }
@@ -104,7 +104,7 @@ impl Trend {
         format::number(self.last.result.p99_ms)
     }
 
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         time_ago::ago(self.last.result.finished_at_ms)
     }
 
@@ -130,7 +130,7 @@ struct TargetPage {
     trends: Vec<Trend>,
     /// Number of settings that are not shown.
     more: usize,
-    lines: Vec<Line>,
+    lines: Vec<ListedRun>,
     /// Whether it is unused and the user may remove it.
     may_remove: bool,
 }
@@ -160,10 +160,11 @@ struct Version {
 impl Version {
     /// The digest shortened; other identities are shown in full.
     fn short(&self) -> Option<String> {
-        matches!(self.target.kind, TargetKind::Process | TargetKind::Vm).then(|| words(Some(&self.target.identity)))
+        matches!(self.target.kind, TargetKind::Process | TargetKind::Vm)
+            .then(|| describe_code(Some(&self.target.identity)))
     }
 
-    fn seen(&self) -> (Moment, Moment) {
+    fn seen(&self) -> (RelativeTime, RelativeTime) {
         (time_ago::ago(Some(self.target.first_seen_at_ms)), time_ago::ago(Some(self.target.last_seen_at_ms)))
     }
 }
@@ -179,8 +180,8 @@ fn offered_by(connected: &[(String, Connected)], name: &str, identity: Option<&s
 }
 
 /// Groups results by setting, newest first. Sizes, loads and agents are never mixed.
-fn trends(results: Vec<Measured>) -> Vec<Trend> {
-    let mut groups: Vec<Vec<Measured>> = Vec::new();
+fn trends(results: Vec<TargetResult>) -> Vec<Trend> {
+    let mut groups: Vec<Vec<TargetResult>> = Vec::new();
     for result in results {
         match groups.iter_mut().find(|group| group[0].has_setting_of(&result)) {
             Some(group) => group.push(result),
@@ -191,11 +192,11 @@ fn trends(results: Vec<Measured>) -> Vec<Trend> {
 }
 
 /// Builds the trend of one setting; `group` starts with the newest result.
-fn trend(group: Vec<Measured>) -> Option<Trend> {
+fn trend(group: Vec<TargetResult>) -> Option<Trend> {
     let values = group.iter().rev().filter_map(|measured| measured.result.rps).collect();
     let suspect = group.iter().filter(|result| result.is_suspect()).count();
     let last = group.into_iter().next()?;
-    Some(Trend { setting: last.words(), spark: Sparkline::new(values, "requests/s"), last, suspect })
+    Some(Trend { setting: last.describe(), spark: Sparkline::new(values, "requests/s"), last, suspect })
 }
 
 /// Page of the list of targets.
@@ -344,7 +345,7 @@ mod tests {
         store::latest::Measurement,
     };
 
-    fn result(size: &str, rps: f64) -> Measured {
+    fn result(size: &str, rps: f64) -> TargetResult {
         let spec = RunSpec {
             size: Some(RunSize { name: size.to_owned(), vcpus: 2.0, memory_bytes: 4 << 30, replicas: 1 }),
             scenario: Some("hash".to_owned()),
@@ -362,7 +363,7 @@ mod tests {
             finished_at_ms: Some(0),
             verdict: Some("valid".to_owned()),
         };
-        Measured { spec, result }
+        TargetResult { spec, result }
     }
 
     #[test]
@@ -371,7 +372,7 @@ mod tests {
         let mut other_machine = small(1.0);
         other_machine.result.agent = Some("attic".to_owned());
         let all = trends(vec![small(300.0), result("big", 900.0), small(200.0), other_machine, small(100.0)]);
-        let words: Vec<String> = all.iter().map(|trend| trend.spark.words()).collect();
+        let words: Vec<String> = all.iter().map(|trend| trend.spark.describe()).collect();
         assert_eq!(words[0], "3 results, from 100.0 to 300.0 requests/s, last 300.0");
         assert_eq!((all.len(), words[1].as_str()), (3, "1 result, 900.0 requests/s"));
         assert_eq!(all[0].doubt(), "");

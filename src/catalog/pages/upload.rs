@@ -27,7 +27,7 @@ pub struct Upload {
 
 impl Upload {
     /// Fills the form with a scenario.
-    pub fn of(scenario: &Scenario) -> Self {
+    pub fn from_scenario(scenario: &Scenario) -> Self {
         let Scenario { name, kind: _, script, files, defaults } = scenario;
         Self {
             name: name.clone(),
@@ -117,7 +117,8 @@ mod tests {
     #[test]
     fn files_are_kept_dropped_and_added_as_submitted() {
         let files = BTreeMap::from([("c.json".to_owned(), "3".to_owned())]);
-        let upload = Upload { keep: vec!["a.json".to_owned(), "gone".to_owned()], files, ..Upload::of(&old()) };
+        let upload =
+            Upload { keep: vec!["a.json".to_owned(), "gone".to_owned()], files, ..Upload::from_scenario(&old()) };
         let text = upload.text(Some(old())).expect("a scenario");
         assert_eq!(text.files.keys().collect::<Vec<_>>(), ["a.json", "c.json"]);
     }
@@ -127,7 +128,7 @@ mod tests {
         let upload = Upload {
             defaults: "A=1\n\n B = 2 \nC=x=y".to_owned(),
             script_file: Some("file".to_owned()),
-            ..Upload::of(&old())
+            ..Upload::from_scenario(&old())
         };
         let text = upload.text(None).expect("a scenario");
         let pairs: Vec<_> = text.defaults.iter().map(|(name, value)| format!("{name}:{value}")).collect();

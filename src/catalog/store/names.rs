@@ -84,7 +84,7 @@ pub async fn remove(
         .await?;
         if deleted.rows_affected() > 0 {
             sqlx::query!("delete from target where name = ?", name).execute(&mut *transaction).await?;
-            audit::note(&mut transaction, &act(name)).await?;
+            audit::record(&mut transaction, &act(name)).await?;
             removed.push(name.clone());
         }
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn run(number: u32, target: &str, experiment: Option<&str>, size: &str) -> Measured {
-    Measured {
+fn run(number: u32, target: &str, experiment: Option<&str>, size: &str) -> CandidateRun {
+    CandidateRun {
         id: format!("r{number}").into(),
         experiment: experiment.map(|id| id.to_owned().into()),
         finished_at_ms: i64::from(number),
@@ -25,7 +25,7 @@ fn stock() -> Candidates {
     Candidates { runs, baselines: BTreeMap::from([("main".to_owned(), vec!["r5".to_owned().into()])]) }
 }
 
-fn ids(side: &Side) -> Vec<&str> {
+fn ids(side: &ChosenSide) -> Vec<&str> {
     side.runs.iter().map(RunId::as_str).collect()
 }
 

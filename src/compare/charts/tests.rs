@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn charts_of(runs: Vec<Run>) -> Vec<Chart> {
-    Comparison::new(runs, &marks(), None).charts.into_iter().filter(|chart| chart.id != "differences").collect()
+    Comparison::new(runs, &marks(), None).charts
 }
 
 fn marks() -> Marks {

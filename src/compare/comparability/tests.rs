@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     compare::{
         chosen::Options,
-        known::Known,
+        comparison_context::ComparisonContext,
         metric::Metric,
         statistics::{Decision, Leader},
         testing::{faster, judged, repeated, run},
@@ -20,8 +20,8 @@ fn both() -> Vec<Run> {
     runs
 }
 
-fn context(environments: &Environments) -> Known {
-    Known { environments: environments.clone(), ..Known::default() }
+fn context(environments: &Environments) -> ComparisonContext {
+    ComparisonContext { environments: environments.clone(), ..ComparisonContext::default() }
 }
 
 fn compare(runs: Vec<Run>, environments: &Environments, allow_confounders: bool) -> Comparison {

@@ -1,5 +1,5 @@
-//! Whether two cells were sent the same: a target that answers before it has read the request, and closes the connection,
-//! looks faster than one that reads it. Pure.
+//! Whether two cells were sent the same: a target that answers before it has read the request, and closes the
+//! connection, looks faster than one that reads it. Pure.
 
 use super::{Tolerance, numbers};
 use crate::runs::model::Run;

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     compare::{
         chosen::Options,
-        known::Known,
+        comparison_context::ComparisonContext,
         metric::Metric,
         statistics::{Decision, Leader},
         testing::{faster, figured, repeated, run},
@@ -52,8 +52,8 @@ fn connected(run: &mut Run, least: u64, most: u64) {
 
 fn differences(one: &[Run], other: &[Run]) -> Vec<String> {
     let (one, other): (Vec<&Run>, Vec<&Run>) = (one.iter().collect(), other.iter().collect());
-    let sides = [Side { name: "servy", runs: &one[..] }, Side { name: "gosherve", runs: &other }];
-    let all = between(sides, &Known::default());
+    let sides = [NamedRuns { name: "servy", runs: &one[..] }, NamedRuns { name: "gosherve", runs: &other }];
+    let all = between(sides, &ComparisonContext::default());
     all.into_iter().map(|difference| difference.text.replace('\u{a0}', " ")).collect()
 }
 
@@ -148,7 +148,7 @@ fn compared(accepted: Vec<AcceptedDifference>, allow_confounders: bool) -> Compa
         run.figures.work.bytes_per_request = Some(12.0);
         run
     }));
-    let known = Known { accepted, ..Known::default() };
+    let known = ComparisonContext { accepted, ..ComparisonContext::default() };
     let options = Options { allow_confounders, ..Options::default() };
     Comparison::by(runs, &Marks::default(), &options, &known)
 }
@@ -190,7 +190,7 @@ fn different_work_has_no_winner_until_that_difference_is_accepted() {
 
 /// Two targets that answer the same body with heads of their own sizes, and one with another body.
 fn with_heads(heads: &[(&str, f64, Option<u64>)]) -> Comparison {
-    let mut known = Known::default();
+    let mut known = ComparisonContext::default();
     let mut runs = Vec::new();
     for (place, (target, bytes, head)) in heads.iter().enumerate() {
         let own = repeated(|n| {
@@ -256,8 +256,8 @@ fn a_target_with_other_work_does_not_keep_the_others_from_being_compared() {
         assert_eq!(row.leader(Metric::Rps), Leader::Of(1), "with the baseline {baseline:?}");
         assert_eq!(row.cells[2].stat(Metric::Rps).decision, Some(Decision::NotComparable));
         assert_eq!(row.cells[2].stat(Metric::Rps).change().text(), "–", "no difference to quote");
-        let card = &comparison.cards[0];
-        assert_eq!((card.value.as_str(), card.detail.contains("20.0\u{a0}% faster than a")), ("b", true), "{card:?}");
+        let sentence = comparison.answer.line();
+        assert!(sentence.starts_with('b') && sentence.ends_with("20.0\u{a0}% faster than a"), "{sentence}");
     }
     let other = of(Some("c"));
     assert_eq!(other.rows[0].leader(Metric::Rps), Leader::NotComparable, "nothing compares with the chosen baseline");

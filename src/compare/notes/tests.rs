@@ -33,13 +33,6 @@ fn clean_runs_of_one_setting_have_no_notes() {
 }
 
 #[test]
-fn suspect_runs_are_used_and_named() {
-    let mut runs = both();
-    runs[0] = judged(runs[0].clone(), Verdict::Suspect, "k6 had no core of its own");
-    assert_eq!(titles(runs), ["1 suspect run used: k6 had no core of its own."]);
-}
-
-#[test]
 fn excluded_runs_are_counted() {
     let mut runs = both();
     runs.push(judged(run("servy", 4), Verdict::Invalid, "all failed"));

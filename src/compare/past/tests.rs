@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     compare::{
         chosen::Options,
-        known::Known,
+        comparison_context::ComparisonContext,
         stat::Stat,
         statistics::Decision,
         testing::{faster, repeated, run},
@@ -25,7 +25,7 @@ fn runs_of_experiment(experiment: &str, day: i64, target: &str, factor: f64) -> 
 }
 
 /// Nightly experiments, every second one faster by a factor.
-fn moving(runs: &[Run], nights: u32, by: f64) -> Known {
+fn moving(runs: &[Run], nights: u32, by: f64) -> ComparisonContext {
     let today = runs[0].started_at_ms.expect("an agent's run");
     let past = |night: u32| {
         let level = if night.is_multiple_of(2) { 10_000.0 } else { 10_000.0 * (1.0 + by) };
@@ -37,18 +37,18 @@ fn moving(runs: &[Run], nights: u32, by: f64) -> Known {
     };
     let past: Vec<PastRun> = (0..nights).flat_map(past).collect();
     let history = representatives(runs).into_keys().map(|cell| (cell, past.clone())).collect();
-    Known { history, ..Known::default() }
+    ComparisonContext { history, ..ComparisonContext::default() }
 }
 
 fn two_days(factor: f64) -> Vec<Run> {
     [runs_of_experiment("monday", 0, "gosherve", 1.0), runs_of_experiment("tuesday", 1, "servy", factor)].concat()
 }
 
-fn compared(runs: Vec<Run>, known: &Known) -> Comparison {
+fn compared(runs: Vec<Run>, known: &ComparisonContext) -> Comparison {
     Comparison::by(runs, &Marks::default(), &Options::default(), known)
 }
 
-fn throughput(runs: Vec<Run>, known: &Known) -> Stat {
+fn throughput(runs: Vec<Run>, known: &ComparisonContext) -> Stat {
     compared(runs, known).rows[0].cells[1].stat(Metric::Rps).clone()
 }
 
@@ -72,7 +72,7 @@ fn experiments_of_one_night_count_once() {
 
 #[test]
 fn without_a_past_experiments_of_two_days_are_inconclusive() {
-    for known in [Known::default(), moving(&two_days(1.04), 1, 0.0)] {
+    for known in [ComparisonContext::default(), moving(&two_days(1.04), 1, 0.0)] {
         let stat = throughput(two_days(1.04), &known);
         assert_eq!(
             (stat.decision, stat.effect.and_then(|effect| effect.interval())),
@@ -80,7 +80,7 @@ fn without_a_past_experiments_of_two_days_are_inconclusive() {
         );
         assert_eq!(stat.apart.and_then(|apart| apart.because), Some(TooLittlePast::FewExperiments));
         let comparison = compared(two_days(1.04), &known);
-        assert_eq!(comparison.cards[0].value, "too little data");
+        assert!(comparison.answer.line().starts_with("Too little data"));
         let note = comparison.notes.iter().find(|note| note.title.starts_with("Not measured in turn")).expect("a note");
         assert!(note.text.contains("Measure both again in one experiment"), "{}", note.text);
     }
@@ -116,8 +116,11 @@ fn imports_are_compared_only_within_an_experiment_of_known_order() {
     let stat = throughput(imported(runs.clone(), true), &moving(&runs, 12, 0.01));
     assert_eq!(stat.apart.and_then(|apart| apart.because), Some(TooLittlePast::UnknownTime));
     let one = [runs_of_experiment("a", 0, "gosherve", 1.0), runs_of_experiment("a", 0, "servy", 1.3)].concat();
-    assert_eq!(throughput(imported(one.clone(), false), &Known::default()).decision, Some(Decision::NotInTurn));
-    assert_eq!(throughput(imported(one, true), &Known::default()).decision, Some(Decision::Better));
+    assert_eq!(
+        throughput(imported(one.clone(), false), &ComparisonContext::default()).decision,
+        Some(Decision::NotInTurn)
+    );
+    assert_eq!(throughput(imported(one, true), &ComparisonContext::default()).decision, Some(Decision::Better));
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn the_page_shows_the_variation_between_experiments() {
         "{}",
         note.text
     );
-    assert!(comparison.cards[0].detail.contains("within the variation between experiments"));
+    assert!(comparison.answer.headlines[0].details.starts_with("Experiments vary by up to "));
     assert!(comparison.scatters()[0].1.iter().any(|line| line.noise.is_some()));
 }
 

@@ -81,7 +81,7 @@ fn the_list_of_repetitions_is_limited() {
     let comparison = Comparison::new(runs, &Marks::default(), None);
     let counts: Vec<usize> = comparison.repetitions().iter().map(|(_, runs)| runs.len()).collect();
     assert_eq!((counts, comparison.unlisted(comparison.run_count())), (vec![400, 100], 301));
-    assert_eq!((comparison.left_out_listed().len(), comparison.unlisted(400)), (400, 0));
+    assert_eq!((comparison.listed_excluded().len(), comparison.unlisted(400)), (400, 0));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn json_keeps_everything_but_the_charts() {
     let text = serde_json::to_string(&comparison).expect("it serialises");
     let back: Comparison = serde_json::from_str(&text).expect("it deserialises");
     assert!(!comparison.charts.is_empty());
-    assert_eq!(back, Comparison { charts: Vec::new(), ..comparison });
+    assert_eq!(back, Comparison { charts: Vec::new(), differences: None, ..comparison });
 }
 
 #[test]
@@ -98,4 +98,17 @@ fn metrics_are_in_declaration_order() {
     for (place, metric) in crate::metrics::compared().enumerate() {
         assert_eq!(metric as usize, place);
     }
+}
+
+#[test]
+fn two_runs_that_do_not_meet_in_a_setting_are_shown_side_by_side() {
+    let sizes = Comparison::new(vec![sized("servy", 1, 1.0), sized("servy", 1, 4.0)], &Marks::default(), None);
+    let labels: Vec<_> = sizes.subjects.iter().map(|subject| subject.label.as_str()).collect();
+    assert_eq!((labels, sizes.rows.len()), (vec!["1 vCPU / 2 GiB", "4 vCPU / 8 GiB"], 1));
+    assert_eq!(sizes.answer.line(), "One run each: no verdict");
+    let again = Comparison::new(vec![run("servy", 1), faster(run("servy", 2), 1.2)], &Marks::default(), None);
+    assert_eq!((again.subjects.len(), again.subjects[1].label.as_str()), (2, "servy repetition 2"));
+    assert!(again.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
+    let other = Comparison::new(vec![sized("servy", 1, 1.0), sized("gosherve", 1, 4.0)], &Marks::default(), None);
+    assert_eq!((other.by, other.rows.len(), other.subjects.len()), (By::Run, 1, 2));
 }

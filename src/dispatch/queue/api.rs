@@ -49,7 +49,7 @@ pub async fn run_next(state: &AppState, id: &RunId, by: &Caller) -> Result<()> {
     if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Action::RunPutFirst, id.as_str()))
         .await?
     {
-        return Err(Error::Conflict(format!("the run is not waiting: it is {}", run.phase.words())));
+        return Err(Error::Conflict(format!("the run is not waiting: it is {}", run.phase.describe())));
     }
     lookup::announce(state, &run);
     state.work.notify_one();

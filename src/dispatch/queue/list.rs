@@ -7,7 +7,7 @@ use brewbench_wire::now_ms;
 use crate::{
     app::{error::Result, ids::RunId, state::AppState},
     dispatch::{
-        queue::model::{QueueList, Waiting},
+        queue::model::{QueueEntry, QueueList},
         store::queue::WaitingRun,
     },
     fleet::{
@@ -52,7 +52,7 @@ pub(crate) fn describe(
     known: &[Agent],
     working: &[Run],
     now_ms: i64,
-) -> Vec<Waiting> {
+) -> Vec<QueueEntry> {
     let needs: Vec<Needs> = pairs.iter().map(|(row, run)| row.place.needs(&run.spec)).collect();
     let with_needs = pairs.iter().zip(&needs);
     let waiting = with_needs.clone().map(|((_, run), needs)| (run.experiment.as_ref(), *needs));
@@ -73,7 +73,7 @@ pub(crate) fn describe(
     let starts = starts(&waits, &free_in(connected, working, now_ms));
     let mut list = Vec::new();
     for (((row, run), wait), starts_in_s) in pairs.into_iter().zip(reasons).zip(starts) {
-        list.push(Waiting {
+        list.push(QueueEntry {
             position: list.len() + 1,
             run,
             experiment_name: row.experiment_name,

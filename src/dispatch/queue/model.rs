@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{placement::wait_reason::Reason, runs::model::Run};
+use crate::{placement::wait_reason::WaitCode, runs::model::Run};
 
 /// A waiting run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Waiting {
+pub struct QueueEntry {
     /// Position in the queue, from 1.
     pub position: usize,
     /// The run.
@@ -22,7 +22,7 @@ pub struct Waiting {
     /// Names of the agents that can do it and accept runs.
     pub agents: Vec<String>,
     /// Why it waits, as a code.
-    pub reason: Reason,
+    pub reason: WaitCode,
     /// Why it waits, as a sentence.
     pub message: String,
     /// Estimated seconds until it starts; null if unknown.
@@ -37,7 +37,7 @@ pub struct QueueList {
     /// Number of waiting runs; only the first 500 are listed.
     pub total: usize,
     /// Waiting runs in queue order.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<QueueEntry>,
     /// Runs in progress.
     pub working: Vec<Run>,
 }

@@ -28,15 +28,15 @@ use crate::{
     auth::{caller::Read, model::Scope},
     dispatch::queue::{
         list::load_queue,
-        model::{QueueList, Waiting},
+        model::{QueueEntry, QueueList},
     },
     fleet::presence::Presence,
-    placement::wait_reason::Reason,
-    runs::pages::row::{Doing, Line},
+    placement::wait_reason::WaitCode,
+    runs::pages::row::{ListedRun, RunProgress},
     web::{
         form::up,
         format,
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         live_shared,
         shell::{Section, Shell},
     },
@@ -76,8 +76,8 @@ struct QueuePart<'a> {
 #[derive(Debug)]
 struct Queue {
     /// Active alerts.
-    notices: Arc<[ActiveAlert]>,
-    doing: Vec<Doing>,
+    active_alerts: Arc<[ActiveAlert]>,
+    progress: Vec<RunProgress>,
     rows: Vec<Row>,
     total: usize,
     scope: Scope,
@@ -87,8 +87,8 @@ struct Queue {
 /// A waiting run.
 #[derive(Debug)]
 struct Row {
-    line: Line,
-    waiting: Waiting,
+    line: ListedRun,
+    waiting: QueueEntry,
     /// Whether it is the first listed run of its experiment.
     leads: bool,
     /// Estimated seconds from now until it starts.
@@ -121,7 +121,7 @@ impl Row {
 
     /// Whether a user has to act before it can start.
     fn is_stuck(&self) -> bool {
-        !matches!(self.waiting.reason, Reason::Busy | Reason::Soon)
+        !matches!(self.waiting.reason, WaitCode::Busy | WaitCode::Soon)
     }
 
     fn is_first(&self) -> bool {
@@ -141,15 +141,15 @@ impl Queue {
             waiting.iter().map(|waiting| &waiting.run).chain(&working).map(|run| run.spec.target.as_str()).collect();
         let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
         let now = now_ms();
-        let doing = working.into_iter().map(|run| Doing::new(run, &marks, &[], now)).collect();
+        let progress = working.into_iter().map(|run| RunProgress::new(run, &marks, &[], now)).collect();
         let mut seen_experiments = HashSet::new();
-        let row = |waiting: Waiting| {
+        let row = |waiting: QueueEntry| {
             let leads = seen_experiments.insert(waiting.run.experiment.clone());
-            Row { line: Line::new(waiting.run.clone(), &marks), starts_in_s: waiting.starts_in_s, waiting, leads }
+            Row { line: ListedRun::new(waiting.run.clone(), &marks), starts_in_s: waiting.starts_in_s, waiting, leads }
         };
         Ok(Self {
-            notices: state.notices.now(),
-            doing,
+            active_alerts: state.active_alerts.now(),
+            progress,
             rows: waiting.into_iter().take(MAX_SHOWN).map(row).collect(),
             total,
             scope,
@@ -160,8 +160,8 @@ impl Queue {
     /// Updates times and progress without loading the queue again.
     fn tick(&mut self) {
         let (now, passed_s) = (now_ms(), self.read_at.elapsed().as_secs_f64());
-        for doing in &mut self.doing {
-            doing.refresh(&[], None, now);
+        for progress in &mut self.progress {
+            progress.refresh(&[], None, now);
         }
         for row in &mut self.rows {
             row.starts_in_s = row.waiting.starts_in_s.map(|seconds| (seconds - passed_s).max(0.0));
@@ -202,10 +202,10 @@ async fn follow(
     Extension(presence): Extension<Presence>,
 ) -> Result<impl IntoResponse> {
     let agents = state.events.agents();
-    let notices = state.notices.listen();
-    let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents, notices, queue: None };
+    let active_alerts = state.active_alerts.listen();
+    let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents, active_alerts, queue: None };
     let key = format!("queue {}", caller.scope.as_str());
-    live_shared::follow(&state, &caller.name, key, Concerns::Everything, view)
+    live_shared::follow(&state, &caller.name, key, Topic::Everything, view)
 }
 
 struct LiveQueue {
@@ -214,21 +214,21 @@ struct LiveQueue {
     scope: Scope,
     /// Signals changes of agents, which change wait reasons.
     agents: watch::Receiver<u64>,
-    notices: watch::Receiver<Arc<[ActiveAlert]>>,
+    active_alerts: watch::Receiver<Arc<[ActiveAlert]>>,
     /// The state that was sent last.
     queue: Option<Queue>,
 }
 
 impl View for LiveQueue {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
         let queue = match self.queue.take() {
-            Some(mut queue) if beat == Beat::Time && queue.read_at.elapsed() < RELOAD_INTERVAL => {
+            Some(mut queue) if tick == Tick::Time && queue.read_at.elapsed() < RELOAD_INTERVAL => {
                 queue.tick();
                 queue
             }
             _ => Queue::read(&self.state, &self.presence, self.scope).await?,
         };
-        let pace = if queue.doing.is_empty() { Pace::Minute } else { Pace::Second };
+        let pace = if queue.progress.is_empty() { Pace::Minute } else { Pace::Second };
         let patch = live::patch(&QueuePart { queue: &queue })?;
         self.queue = Some(queue);
         Ok(Frame { patches: vec![patch], pace })
@@ -237,7 +237,7 @@ impl View for LiveQueue {
     async fn news(&mut self) {
         let closed = tokio::select! {
             changed = self.agents.changed() => changed.is_err(),
-            changed = self.notices.changed() => changed.is_err(),
+            changed = self.active_alerts.changed() => changed.is_err(),
         };
         if closed {
             std::future::pending::<()>().await;

@@ -18,12 +18,12 @@ pub struct QueuedRun {
     /// What it measures.
     pub spec: RunSpec,
     /// What determines where it runs.
-    pub place: Place,
+    pub place: PlacementRow,
 }
 
 /// What determines where a queued run may run.
 #[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Place {
+pub struct PlacementRow {
     /// The run's id.
     pub id: RunId,
     /// Its experiment.
@@ -38,7 +38,7 @@ pub struct Place {
     pub home: Option<String>,
 }
 
-impl Place {
+impl PlacementRow {
     /// Returns what the run needs from an agent.
     pub fn needs<'a>(&'a self, spec: &'a RunSpec) -> Needs<'a> {
         let (agent, label) = (self.required_agent.as_deref(), self.agent_label.as_deref());
@@ -70,14 +70,14 @@ struct Row {
     #[sqlx(flatten)]
     spec: SpecColumns,
     #[sqlx(flatten)]
-    place: Place,
+    place: PlacementRow,
 }
 
 /// A waiting run with everything that determines its wait reason.
 #[derive(Clone, Debug)]
 pub struct WaitingRun {
     /// What determines where it runs.
-    pub place: Place,
+    pub place: PlacementRow,
     /// Name of its experiment.
     pub experiment_name: Option<String>,
     /// Whether its experiment is paused.
@@ -106,7 +106,7 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
     .fetch_all(pool)
     .await?;
     let waiting = rows.into_iter().map(|row| WaitingRun {
-        place: Place {
+        place: PlacementRow {
             id: row.id,
             experiment_id: row.experiment_id,
             required_agent: row.required_agent,

@@ -122,7 +122,7 @@ fn live_points_wait_for_the_slowest_and_are_a_prefix_of_the_sum() {
     let (first, second, of_host) = (three(1_000), three(1_100), host(1_000));
     let now = |a: usize, b: usize, since: Since| {
         let (a, b) = (prefix(&first, a), prefix(&second, b));
-        fresh(Part::Measured, Some(by(&of_host, 0.0)), &[by(&a, 0.0), by(&b, 0.0)], since)
+        fresh(WindowKind::Measured, Some(by(&of_host, 0.0)), &[by(&a, 0.0), by(&b, 0.0)], since)
     };
     assert_eq!(now(2, 0, Since::All), None, "one of them has reported nothing");
     let total = measured(merged(Some(by(&of_host, 0.0)), &[by(&first, 0.0), by(&second, 0.0)]));

@@ -42,7 +42,7 @@ pub struct Search {
     #[serde(default)]
     pub contradiction: Option<String>,
     /// The measured rates, in the order of their first runs.
-    pub path: Vec<Rung>,
+    pub path: Vec<RateStep>,
 }
 
 /// State of a search.
@@ -73,17 +73,17 @@ pub enum State {
 
 /// One rate of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Rung {
+pub struct RateStep {
     /// Iterations per second.
     pub rate: u32,
     /// Outcome of the majority of its runs: `held`, `missed` or `saturated`; null until a run is conclusive.
-    pub outcome: Option<Word>,
+    pub outcome: Option<RateOutcome>,
     /// Number of runs in which the objective held.
     pub held: usize,
     /// Number of conclusive runs.
     pub of: usize,
-    /// Whether chance hardly explains its outcome: the rate is outside the 95 % interval of the knee, or, without a knee,
-    /// at least three more runs agree than disagree.
+    /// Whether chance hardly explains its outcome: the rate is outside the 95 % interval of the knee, or, without a
+    /// knee, at least three more runs agree than disagree.
     pub confirmed: bool,
     /// Number of suspect runs, which decide nothing.
     #[serde(default)]
@@ -104,7 +104,7 @@ pub struct Rung {
 /// Outcome of the runs of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum RateOutcome {
     /// The objective held.
     Held,
     /// The objective did not hold.
@@ -113,7 +113,7 @@ pub enum Word {
     Saturated,
 }
 
-impl Word {
+impl RateOutcome {
     /// Returns the serialized name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -130,20 +130,20 @@ impl Search {
         [Some(&self.description), self.contradiction.as_ref()]
             .into_iter()
             .flatten()
-            .map(|text| format::sentence(text))
+            .map(|text| format::capitalize(text))
             .collect::<Vec<_>>()
             .join(". ")
     }
 }
 
-impl Rung {
+impl RateStep {
     /// Formats the rate with thousands separators.
     pub fn rate_text(&self) -> String {
         format::count(Some(u64::from(self.rate))).text().to_owned()
     }
 
     /// Describes the outcome and the number of runs: `held in 3 of 3, confirmed`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let suspect = match self.suspect {
             0 => String::new(),
             count => format!("{count} suspect"),
@@ -155,7 +155,7 @@ impl Rung {
         let confirmed = if suspect.is_empty() { confirmed.to_owned() } else { format!("{confirmed}, {suspect}") };
         match (outcome, self.of) {
             (outcome, 1) => format!("{}{confirmed}", outcome.as_str()),
-            (Word::Held, of) => format!("held in {} of {of}{confirmed}", self.held),
+            (RateOutcome::Held, of) => format!("held in {} of {of}{confirmed}", self.held),
             (outcome, of) => format!("{}, held in {} of {of}{confirmed}", outcome.as_str(), self.held),
         }
     }
@@ -218,7 +218,7 @@ fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2],
         _ => "searching".to_owned(),
     };
     let found = fit.filter(|fit| fit.contradiction.is_none());
-    let confirmed = |rung: Rung| Rung { confirmed: is_confirmed(&rung, state, found), ..rung };
+    let confirmed = |rung: RateStep| RateStep { confirmed: is_confirmed(&rung, state, found), ..rung };
     Search {
         target: target.to_owned(),
         size: size.to_owned(),
@@ -233,11 +233,11 @@ fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2],
 }
 
 /// Whether chance hardly explains the outcome of a rate; only its own runs say so until the search is over.
-fn is_confirmed(rung: &Rung, state: State, found: Option<Fit>) -> bool {
+fn is_confirmed(rung: &RateStep, state: State, found: Option<Fit>) -> bool {
     match found {
         Some(fit) => match rung.outcome {
-            Some(Word::Held) => rung.rate < fit.low,
-            Some(Word::Missed | Word::Saturated) => rung.rate > fit.high,
+            Some(RateOutcome::Held) => rung.rate < fit.low,
+            Some(RateOutcome::Missed | RateOutcome::Saturated) => rung.rate > fit.high,
             None => false,
         },
         None => rung.confirmed && state != State::Contradictory,
@@ -256,7 +256,7 @@ fn end_state(end: End) -> State {
     }
 }
 
-fn describe_end(end: End, knee: &Knee, path: &[Rung]) -> String {
+fn describe_end(end: End, knee: &Knee, path: &[RateStep]) -> String {
     let count = |rate: u32| format::count(Some(u64::from(rate))).text().to_owned();
     let rate = |rate: u32| format!("{} iterations/s", count(rate));
     match end {
@@ -290,7 +290,7 @@ fn describe_end(end: End, knee: &Knee, path: &[Rung]) -> String {
     }
 }
 
-fn rungs(knee: &Knee, own: &[&Run]) -> Vec<Rung> {
+fn rungs(knee: &Knee, own: &[&Run]) -> Vec<RateStep> {
     let mut rates: Vec<u32> = Vec::new();
     for rate in own.iter().filter_map(|run| rate_of(run)) {
         if !rates.contains(&rate) {
@@ -302,7 +302,7 @@ fn rungs(knee: &Knee, own: &[&Run]) -> Vec<Rung> {
         let mut tally = Tally::default();
         runs.iter().filter(|run| run.has_ended()).for_each(|run| tally.count(judge(run, &knee.objective)));
         let median_of = |figure: fn(&Run) -> Option<f64>| median(runs.iter().filter_map(|run| figure(run)).collect());
-        Rung {
+        RateStep {
             rate,
             outcome: tally.outcome().and_then(word),
             held: tally.held,
@@ -312,23 +312,23 @@ fn rungs(knee: &Knee, own: &[&Run]) -> Vec<Rung> {
             rps: median_of(|run| run.figures.rps),
             p99_ms: median_of(|run| run.figures.p99_ms),
             error_rate: median_of(|run| run.figures.error_rate),
-            note: runs.iter().find_map(|run| note(run, knee)),
+            note: runs.iter().find_map(|run| explain(run, knee)),
             runs: runs.iter().map(|run| run.id.clone()).collect(),
         }
     };
     rates.into_iter().map(rung).collect()
 }
 
-fn word(outcome: Outcome) -> Option<Word> {
+fn word(outcome: Outcome) -> Option<RateOutcome> {
     match outcome {
-        Outcome::Held => Some(Word::Held),
-        Outcome::Missed => Some(Word::Missed),
-        Outcome::Saturated => Some(Word::Saturated),
+        Outcome::Held => Some(RateOutcome::Held),
+        Outcome::Missed => Some(RateOutcome::Missed),
+        Outcome::Saturated => Some(RateOutcome::Saturated),
         Outcome::Suspect | Outcome::Inconclusive => None,
     }
 }
 
-fn note(run: &Run, knee: &Knee) -> Option<String> {
+fn explain(run: &Run, knee: &Knee) -> Option<String> {
     let needs_note =
         matches!(judge(run, &knee.objective), Outcome::Saturated | Outcome::Suspect | Outcome::Inconclusive);
     if !run.has_ended() || !needs_note {

@@ -128,8 +128,8 @@ const RATE_MISSED: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
 /// limit proves nothing if the rate was not reached. In both cases the generator was saturated. Iterations that were
 /// dropped while latencies exceeded the limit were dropped because of the target.
 ///
-/// A run that is suspect for another reason than its rate decides nothing. Nor does one that met the objective: if those
-/// counted and the others did not, disturbances would raise the knee.
+/// A run that is suspect for another reason than its rate decides nothing. Nor does one that met the objective: if
+/// those counted and the others did not, disturbances would raise the knee.
 pub fn judge(run: &Run, objective: &Objective) -> Outcome {
     let is_one_of = |reason: &Reason, codes: &[&str]| codes.contains(&reason.code.as_str());
     let grave = || run.reasons.iter().filter(|reason| !reason.is_note());

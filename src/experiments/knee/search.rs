@@ -2,9 +2,9 @@
 //!
 //! It measures both ends of the range first, then bisects between the highest rate that held and the lowest that did
 //! not, by the majority of their runs, until the two are close enough. Between them the capacity of the target varies
-//! from run to run, so that neither rate is the knee. A logistic curve through all outcomes ([`Fit`]) says at which rate
-//! half of the runs hold, and an interval that contains it in 95 % of searches. The search then measures where the curve
-//! is least certain, until the interval is narrow or its runs are used up.
+//! from run to run, so that neither rate is the knee. A logistic curve through all outcomes ([`Fit`]) says at which
+//! rate half of the runs hold, and an interval that contains it in 95 % of searches. The search then measures where the
+//! curve is least certain, until the interval is narrow or its runs are used up.
 
 use std::collections::BTreeMap;
 

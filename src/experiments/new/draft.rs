@@ -171,7 +171,7 @@ impl Draft {
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
                         draft.parameters.insert(name.to_owned(), value);
-                    } else if let Some(field) = plan_fields::named(other) {
+                    } else if let Some(field) = plan_fields::find(other) {
                         draft.fields.insert(field.flag, value);
                     }
                 }

@@ -26,7 +26,7 @@ pub struct Forecast {
 
 /// Where new runs would be in the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct QueuePosition {
     /// Number of runs in progress or waiting.
     pub ahead: usize,
     /// Whether an agent that can do them is connected.
@@ -40,7 +40,7 @@ impl Forecast {
     pub fn new(plan: &Plan, smallest: SmallestDifference, (fewest, most): (usize, usize)) -> Self {
         let takes = |runs: usize| Some(planned_s(measured_s(plan)?, plan.longest_warm_up_s()) * runs as f64);
         let takes = takes(fewest).zip(takes(most)).map(|(least, longest)| {
-            if fewest == most { about(least) } else { format!("{} to {}", about(least), in_words(longest)) }
+            if fewest == most { approximate(least) } else { format!("{} to {}", approximate(least), in_words(longest)) }
         });
         // The number of machines that will share it is unknown.
         let takes = takes.map(|takes| if plan.spread { format!("{takes} of machine time") } else { takes });
@@ -56,15 +56,15 @@ impl Forecast {
     }
 }
 
-impl Place {
+impl QueuePosition {
     /// Describes it as the end of the sentence “starts …”.
-    pub fn words(self) -> String {
+    pub fn describe(self) -> String {
         let behind = format!("after {}", format::plural(self.ahead, "run"));
         match (self.has_agent, self.starts_in_s) {
             (false, _) if self.ahead == 0 => "when an agent connects".to_owned(),
             (false, _) => format!("{behind}, when an agent connects"),
             (true, Some(seconds)) if seconds < 1.0 => "immediately".to_owned(),
-            (true, Some(seconds)) => format!("{behind}, in {}", about(seconds)),
+            (true, Some(seconds)) => format!("{behind}, in {}", approximate(seconds)),
             (true, None) if self.ahead == 0 => "immediately".to_owned(),
             (true, None) => behind,
         }
@@ -79,7 +79,7 @@ fn measured_s(plan: &Plan) -> Option<f64> {
     }
 }
 
-fn about(seconds: f64) -> String {
+fn approximate(seconds: f64) -> String {
     format!("about {}", in_words(seconds))
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_place_in_the_queue_has_a_start_if_it_is_known() {
-        let words = |ahead, has_agent, starts_in_s| plain(&Place { ahead, has_agent, starts_in_s }.words());
+        let words = |ahead, has_agent, starts_in_s| plain(&QueuePosition { ahead, has_agent, starts_in_s }.describe());
         assert_eq!(words(2, true, Some(27.0)), "after 2 runs, in about 27 s");
         assert_eq!(words(2, true, Some(0.0)), "immediately", "another agent is free");
         assert_eq!(words(900, true, None), "after 900 runs");

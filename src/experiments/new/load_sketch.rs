@@ -16,7 +16,7 @@ const MARGIN: f64 = 2.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadSketch {
     corners: Vec<(f64, f64)>,
-    words: String,
+    description: String,
 }
 
 impl LoadSketch {
@@ -31,13 +31,13 @@ impl LoadSketch {
         let seconds = format::duration(Some(duration_ms / 1_000.0));
         Some(Self {
             corners: shape.points().into_iter().map(corner).collect(),
-            words: format!("{}, {}", exact(load), seconds.text()),
+            description: format!("{}, {}", exact(load), seconds.text()),
         })
     }
 
     /// Returns the text description.
-    pub fn words(&self) -> &str {
-        &self.words
+    pub fn description(&self) -> &str {
+        &self.description
     }
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for LoadSketch {
         let line = line.join(" ");
         let (bottom, right) = (HEIGHT - MARGIN, WIDTH - MARGIN);
         let size = format!(r#"viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none""#);
-        write!(f, r#"<svg class="shape" {size} role="img" aria-label="{}">"#, self.words)?;
+        write!(f, r#"<svg class="shape" {size} role="img" aria-label="{}">"#, self.description)?;
         write!(f, r#"<polygon points="{MARGIN:.1},{bottom:.1} {line} {right:.1},{bottom:.1}"/>"#)?;
         write!(f, r#"<polyline points="{line}"/></svg>"#)
     }
@@ -67,7 +67,7 @@ mod tests {
         let svg = ramp.to_string();
         assert!(svg.contains(r#"<polyline points="2.0,54.0 61.0,28.0 120.0,2.0 238.0,54.0"/>"#), "{svg}");
         let words = "0 → 100 → 0 VUs in 3 stages (10s:50,10s:100,20s:0), 40 s";
-        assert_eq!(ramp.words().replace('\u{a0}', " "), words);
+        assert_eq!(ramp.description().replace('\u{a0}', " "), words);
         assert!(svg.contains(r#"role="img" aria-label="0 → 100"#), "{svg}");
         let flat = LoadSketch::new(&rate(2_000, 10.0)).expect("a sketch");
         assert!(flat.to_string().contains(r#"<polyline points="2.0,2.0 238.0,2.0"/>"#), "{flat}");

@@ -126,7 +126,7 @@ async fn draft_from_run(state: &AppState, id: &RunId) -> Result<Draft> {
     let run = lookup::found(state, id).await?;
     let plan = match &run.experiment {
         Some(experiment) => {
-            experiments::store::one(&state.db.read, experiment).await?.map(|experiment| experiment.plan)
+            experiments::store::find(&state.db.read, experiment).await?.map(|experiment| experiment.plan)
         }
         None => None,
     };

@@ -8,7 +8,7 @@ use crate::{
         chart::{LiveChart, charts},
         feed::LiveFeed,
     },
-    runs::{load, model::Run, pages::row::Doing},
+    runs::{load, model::Run, pages::row::RunProgress},
     web::series_style::Marks,
 };
 
@@ -22,7 +22,7 @@ const MAX_SHOWN: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Current {
     /// The run with its progress.
-    pub doing: Doing,
+    pub progress: RunProgress,
     /// `2 vCPU / 4 GiB · repetition 2 of 4`.
     pub about: String,
     /// Throughput and latency of its last seconds.
@@ -36,18 +36,18 @@ pub fn currents(experiment: &Experiment, runs: &[Run], marks: &Marks, feed: &Liv
     let last = all.iter().map(|run| run.repetition).max().unwrap_or(0);
     let current = |run: &&&Run| {
         let seconds = run.id.to_wire().map(|id| feed.recent(id, SECONDS)).unwrap_or_default();
-        let doing = Doing::new(Run::clone(run), marks, &all, now_ms);
-        let charts = charts(run, doing.line.mark, &seconds);
-        Current { doing, about: about(run, &experiment.plan, last), charts }
+        let progress = RunProgress::new(Run::clone(run), marks, &all, now_ms);
+        let charts = charts(run, progress.line.mark, &seconds);
+        Current { progress, about: describe_run(run, &experiment.plan, last), charts }
     };
     active.take(MAX_SHOWN).map(|run| current(&run)).collect()
 }
 
 /// Describes a run among the others of its plan. `last` is the last repetition so far.
-fn about(run: &Run, plan: &Plan, last: u32) -> String {
+fn describe_run(run: &Run, plan: &Plan, last: u32) -> String {
     let size = run.spec.size.as_ref().map(|size| size.name.clone());
     let several = plan.loads.len() > 1 || plan.knee.is_some();
-    let load = load::of(&run.spec, load::words).filter(|_| several);
+    let load = load::describe_with(&run.spec, load::describe).filter(|_| several);
     let repetition = match (&plan.knee, plan.stopping_rule) {
         (Some(_), _) => format!("repetition {}", run.repetition),
         (None, Some(until)) => format!("repetition {} of at most {}", run.repetition, until.at_most),

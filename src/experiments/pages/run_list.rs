@@ -4,7 +4,7 @@ use brewbench_wire::Phase;
 
 use crate::{
     compare::selection::with_versions,
-    runs::{model::Run, pages::row::Line, verdict::Verdict},
+    runs::{model::Run, pages::row::ListedRun, verdict::Verdict},
     web::series_style::Marks,
 };
 
@@ -14,20 +14,13 @@ const MAX_LISTED: usize = 500;
 /// The most runs that are listed without a fold.
 const MAX_OPEN: usize = 8;
 
-/// The most runs that are listed beside the fold.
-const MAX_ATTENTION: usize = 20;
-
 /// The runs of an experiment.
 #[derive(Debug)]
 pub struct RunList {
     /// The runs in order of execution.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ListedRun>,
     /// Number of runs that are not listed.
     pub unlisted: usize,
-    /// Runs that need attention, if the list is folded.
-    pub attention: Vec<Line>,
-    /// Number of further runs that need attention.
-    pub attention_unlisted: usize,
     /// Number of runs by verdict or phase, in the words of their badges.
     pub counts: Vec<(usize, &'static str)>,
 }
@@ -53,13 +46,10 @@ impl RunList {
     pub fn new(runs: Vec<Run>, marks: &Marks) -> Self {
         let runs = with_versions(runs);
         let counts = WORDS.map(|word| (runs.iter().filter(|run| self::word(run) == word).count(), word));
-        let (is_folded, unlisted) = (runs.len() > MAX_OPEN, runs.len().saturating_sub(MAX_LISTED));
-        let attention: Vec<&Run> = runs.iter().filter(|run| is_folded && needs_attention(run)).collect();
+        let unlisted = runs.len().saturating_sub(MAX_LISTED);
         Self {
-            attention_unlisted: attention.len().saturating_sub(MAX_ATTENTION),
-            attention: attention.into_iter().take(MAX_ATTENTION).map(|run| Line::new(run.clone(), marks)).collect(),
             counts: counts.into_iter().filter(|(count, _)| *count > 0).collect(),
-            lines: runs.into_iter().take(MAX_LISTED).map(|run| Line::new(run, marks)).collect(),
+            lines: runs.into_iter().take(MAX_LISTED).map(|run| ListedRun::new(run, marks)).collect(),
             unlisted,
         }
     }
@@ -98,10 +88,6 @@ fn word(run: &Run) -> &'static str {
     }
 }
 
-fn needs_attention(run: &Run) -> bool {
-    matches!(word(run), "suspect" | "invalid" | "failed" | "lost")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,24 +101,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_folded_and_shows_what_needs_attention() {
+    fn a_long_list_is_folded_under_its_counts() {
         let long = list(30);
         assert!(long.is_folded());
-        assert_eq!((long.total(), long.attention.len()), (32, 2));
+        assert_eq!(long.total(), 32);
         assert_eq!(long.summary(), "30 valid, 1 suspect, 1 failed");
     }
 
     #[test]
-    fn a_short_list_is_open_and_repeats_nothing() {
+    fn a_short_list_is_open() {
         let short = list(2);
-        assert_eq!((short.is_folded(), short.attention.len(), short.lines.len()), (false, 0, 4));
+        assert_eq!((short.is_folded(), short.lines.len()), (false, 4));
     }
 
     #[test]
-    fn the_lists_are_bounded() {
+    fn the_list_is_bounded() {
         let runs = (1..=600).map(|_| failed("servy", "failed", "no")).collect();
         let list = RunList::new(runs, &Marks::default());
         assert_eq!((list.lines.len(), list.unlisted, list.total()), (500, 100, 600));
-        assert_eq!((list.attention.len(), list.attention_unlisted), (20, 580));
     }
 }

@@ -33,7 +33,7 @@ pub struct SoFar {
     /// The state of the stopping rule, if there is one.
     pub rule: Option<String>,
     /// The pairs that are listed.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PairRow>,
     /// Number of further pairs.
     pub unlisted: usize,
     /// Whether the machine sizes differ.
@@ -44,7 +44,7 @@ pub struct SoFar {
 
 /// Another target compared with the base, in one size under one load.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct PairRow {
     /// The pair.
     pub pair: Pair,
     /// The target's colour.
@@ -90,13 +90,13 @@ impl SoFar {
             rule: narrowing.map(Narrowing::describe),
             sizes_differ: all.iter().any(|pair| pair.size != size),
             loads_differ: all.iter().any(|pair| pair.load != load),
-            rows: all.into_iter().take(MAX_LISTED).map(|pair| Row::new(pair, wanted, needed, marks)).collect(),
+            rows: all.into_iter().take(MAX_LISTED).map(|pair| PairRow::new(pair, wanted, needed, marks)).collect(),
             unlisted,
         })
     }
 }
 
-impl Row {
+impl PairRow {
     fn new(pair: Pair, wanted: Option<f64>, needed: usize, marks: &Marks) -> Self {
         let interval = pair.low.zip(pair.high).map(|(low, high)| (low - 1.0, high - 1.0));
         let plot = pair.ratio.map(|ratio| IntervalPlot { change: ratio - 1.0, interval, tone: Tone::Plain, wanted });

@@ -73,7 +73,7 @@ async fn rename_agent(state: &AppState, presence: &Presence, name: &str, new: &s
     if !store::rename(&mut transaction, name, &new).await? {
         return Err(Error::NotFound(format!("agent {name:?}")));
     }
-    audit::note(&mut transaction, &by.does(Action::AgentRenamed, name).with(json!({"to": new}))).await?;
+    audit::record(&mut transaction, &by.does(Action::AgentRenamed, name).with(json!({"to": new}))).await?;
     transaction.commit().await?;
     // After the reconnect it has its new name.
     presence.force_reconnect(name);

@@ -5,7 +5,7 @@ use brewbench_wire::Phase;
 use super::*;
 use crate::{
     compare::{
-        known::Looks,
+        comparison_context::Looks,
         past,
         testing::{failed, faster, figured, judged as judged_as, run},
     },
@@ -30,16 +30,16 @@ fn new(count: u32, factor: f64) -> Vec<Run> {
     repeated(count, |n| faster(Run { id: format!("new-{n}").into(), ..run("servy", n) }, factor))
 }
 
-fn cell(baseline: Vec<Run>, candidate: Vec<Run>) -> Cell {
-    Cell { name: "2 vCPU / 4 GiB".to_owned(), baseline, candidate }
+fn cell(baseline: Vec<Run>, candidate: Vec<Run>) -> GateCell {
+    GateCell { name: "2 vCPU / 4 GiB".to_owned(), baseline, candidate }
 }
 
-fn decided(rules: &[&str], cells: &[Cell], accept: &[Circumstance]) -> Gate {
+fn decided(rules: &[&str], cells: &[GateCell], accept: &[Circumstance]) -> Gate {
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().expect("a rule")).collect();
-    decide(&Question { accept, ..question(&rules, cells, &Known::default()) })
+    decide(&Question { accept, ..question(&rules, cells, &ComparisonContext::default()) })
 }
 
-fn question<'a>(rules: &'a [Rule], cells: &'a [Cell], known: &'a Known) -> Question<'a> {
+fn question<'a>(rules: &'a [Rule], cells: &'a [GateCell], known: &'a ComparisonContext) -> Question<'a> {
     Question { rules, accept: &[], suspect: Suspect::Excluded, primary: None, max_repeat: None, cells, known }
 }
 
@@ -117,7 +117,7 @@ fn of_two_days(factor: f64, past: Vec<PastRun>) -> Gate {
     let (baseline, candidate) = (of_experiment(base(10), "monday", 0), of_experiment(new(10, factor), "tuesday", 1));
     let history = [(past::cell_id(&baseline[0]), past)].into();
     let rules = ["rps<-5%".parse().expect("a rule")];
-    let known = Known { history, ..Known::default() };
+    let known = ComparisonContext { history, ..ComparisonContext::default() };
     decide(&question(&rules, &[cell(baseline, candidate)], &known))
 }
 
@@ -152,7 +152,7 @@ fn more_tests_need_more_repetitions_for_a_regression() {
     let cells = [cell(base(4), new(4, 0.5))];
     assert_eq!(decided(&["rps<-5%"], &cells, &[]).outcome, Outcome::Regression);
     assert_eq!(decided(&["rps<-5%", "rps<-10%"], &cells, &[]).outcome, Outcome::Regression, "one test");
-    let six: Vec<Cell> = (0..6).map(|_| cell(base(4), new(4, 0.5))).collect();
+    let six: Vec<GateCell> = (0..6).map(|_| cell(base(4), new(4, 0.5))).collect();
     let many = decided(&["rps<-5%"], &six, &[]);
     assert_eq!(many.outcome, Outcome::CannotSay);
     assert_eq!(many.checks[0].needed, Some(6), "{many:?}");
@@ -162,7 +162,7 @@ fn more_tests_need_more_repetitions_for_a_regression() {
 fn the_primary_metric_is_tested_first_and_can_be_chosen() {
     let rules: Vec<Rule> = ["p99>1%", "rps<-1%", "p50>1%"].iter().map(|rule| rule.parse().expect("a rule")).collect();
     let cells = [cell(noisy("old", [1.0, 0.7, 1.3, 1.1, 0.8, 1.0]), noisy("new", [0.9, 0.6, 1.25, 1.2, 0.75, 0.8]))];
-    let known = Known::default();
+    let known = ComparisonContext::default();
     let p = |primary: Option<Metric>| {
         let gate = decide(&Question { primary, ..question(&rules, &cells, &known) });
         gate.checks.iter().map(|check| check.p.expect("a p-value")).collect::<Vec<_>>()
@@ -187,7 +187,7 @@ fn suspect_runs_count_only_if_accepted() {
     let suspect: Vec<Run> =
         new(6, 1.0).into_iter().map(|run| judged_as(run, Verdict::Suspect, "shared cores")).collect();
     let (rules, cells) = (["rps<-5%".parse().expect("a rule")], [cell(base(6), suspect)]);
-    let known = Known::default();
+    let known = ComparisonContext::default();
     let gate = decide(&question(&rules, &cells, &known));
     assert_eq!(gate.outcome, Outcome::CannotSay);
     let reason = &reasons(&gate)[0].1;
@@ -201,14 +201,14 @@ fn suspect_runs_count_only_if_accepted() {
 
 #[test]
 fn a_plan_with_more_repetitions_spends_a_part_of_the_error_rate_at_each_look() {
-    let (rules, known) = (["rps<-5%".parse().expect("a rule")], Known::default());
-    let at = |repetitions: usize, cells: &[Cell]| {
+    let (rules, known) = (["rps<-5%".parse().expect("a rule")], ComparisonContext::default());
+    let at = |repetitions: usize, cells: &[GateCell]| {
         decide(&Question { max_repeat: Some(repetitions), ..question(&rules, cells, &known) })
     };
     let undecided = [cell(noisy("old", [1.0, 0.9, 1.1, 1.1, 0.9, 1.0]), noisy("new", [1.0, 1.1, 0.9, 0.9, 1.1, 1.0]))];
     let gate = at(20, &undecided);
     assert!((0.015..0.02).contains(&gate.alpha), "{gate:?}");
-    assert_eq!(gate.more, Some(More { experiment: "night".to_owned().into(), repetitions: 4 }));
+    assert_eq!(gate.more, Some(MissingRepetitions { experiment: "night".to_owned().into(), repetitions: 4 }));
     assert_eq!(at(7, &undecided).more.map(|more| more.repetitions), Some(1), "no more than the plan allows");
     assert_eq!(at(6, &undecided).more, None);
     let gate = decided(&["rps<-5%"], &undecided, &[]);
@@ -220,7 +220,7 @@ fn a_plan_with_more_repetitions_spends_a_part_of_the_error_rate_at_each_look() {
 fn all_gates_know_the_earlier_looks() {
     let rules = ["rps<-5%".parse().expect("a rule")];
     let looks = Looks { before: vec![6, 10], additions: 2 };
-    let known = Known { looks, ..Known::default() };
+    let known = ComparisonContext { looks, ..ComparisonContext::default() };
     let cells = [cell(base(14), new(14, 0.99))];
     let alpha = |max_repeat| decide(&Question { max_repeat, ..question(&rules, &cells, &known) }).alpha;
     assert!(alpha(None) < 0.02 && alpha(None) > 0.005, "{}", alpha(None));

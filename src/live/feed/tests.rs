@@ -12,7 +12,7 @@ fn second(until_ms: u32, requests: u64) -> Second {
     Second { until_ms, succeeded, ..Second::default() }
 }
 
-fn delta(run: brewbench_wire::RunId, part: Part, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
+fn delta(run: brewbench_wire::RunId, part: WindowKind, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
     let mut series = Series::default();
     let seconds = seconds.iter().map(|(until, requests)| second(*until, *requests)).collect();
     *series.part_mut(part) = Some(Window { start_ms, seconds, ..Window::default() });
@@ -20,7 +20,7 @@ fn delta(run: brewbench_wire::RunId, part: Part, start_ms: i64, after_ms: u32, s
 }
 
 fn measured(run: brewbench_wire::RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
-    delta(run, Part::Measured, 10_000, after_ms, seconds)
+    delta(run, WindowKind::Measured, 10_000, after_ms, seconds)
 }
 
 fn opened() -> (LiveFeed, brewbench_wire::RunId) {
@@ -82,7 +82,7 @@ fn a_subscriber_with_a_mark_gets_only_the_rest() {
 #[test]
 fn times_count_from_the_warm_up_which_stays_when_the_measurement_begins() {
     let (live_feed, run) = opened();
-    live_feed.receive("rack", &delta(run, Part::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("accepted");
+    live_feed.receive("rack", &delta(run, WindowKind::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("accepted");
     live_feed.receive("rack", &measured(run, 0, &[(1_000, 7)])).expect("accepted");
     let (past, _) = live_feed.subscribe(run, None).expect("open");
     assert_eq!(
@@ -91,7 +91,7 @@ fn times_count_from_the_warm_up_which_stays_when_the_measurement_begins() {
     );
     assert_eq!(past.iter().map(times).collect::<Vec<_>>(), [(None, vec![1_000, 2_000]), (Some(2_000), vec![1_000])]);
     // The same agent starts the run again.
-    live_feed.receive("rack", &delta(run, Part::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("accepted");
+    live_feed.receive("rack", &delta(run, WindowKind::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("accepted");
     assert_eq!(known(&live_feed, run), [(1_000, 8)]);
 }
 

@@ -1,6 +1,6 @@
 //! Why the load generators of a run can't start. Pure.
 
-use super::{Reason, WaitReason, takes_none};
+use super::{WaitCode, WaitReason, takes_none};
 use crate::{
     fleet::{
         model::{Agent, Availability},
@@ -16,31 +16,31 @@ pub fn generators_wait(needs: &Needs<'_>, connected: &[(String, Connected)], kno
         let Some(agent) = agent else {
             let is_disabled = known.iter().any(|agent| agent.name == *name && agent.state() == "disabled");
             let (reason, how) =
-                if is_disabled { (Reason::Disabled, "disabled") } else { (Reason::Away, "not connected") };
+                if is_disabled { (WaitCode::Disabled, "disabled") } else { (WaitCode::Away, "not connected") };
             return Some(WaitReason::without_agents(reason, format!("its load generator {name} is {how}")));
         };
         let (reason, how) = generator_obstacle(needs, agent)?;
         Some(WaitReason::without_agents(reason, format!("its load generator {name} {how}")))
     });
     // A busy agent needs no action, so any other reason comes first.
-    reasons.min_by_key(|wait| matches!(wait.reason, Reason::Busy))
+    reasons.min_by_key(|wait| matches!(wait.reason, WaitCode::Busy))
 }
 
 /// Returns why a connected agent can't generate load for a run now; the end of a sentence about it.
-fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, String)> {
+fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(WaitCode, String)> {
     if lacks_script(needs.spec, &agent.hello) {
         let why = "runs bundled scenarios only: start it with --any-scenario";
-        return Some((Reason::ScriptNotTaken, why.to_owned()));
+        return Some((WaitCode::ScriptNotTaken, why.to_owned()));
     }
     if needs.run.is_some_and(|run| agent.declined.contains(&run)) {
         let why = "declined this run; it is offered again when the agent reconnects";
-        return Some((Reason::Declined, why.to_owned()));
+        return Some((WaitCode::Declined, why.to_owned()));
     }
     if agent.availability != Availability::Enabled {
-        return Some((Reason::Drained, "is drained".to_owned()));
+        return Some((WaitCode::Drained, "is drained".to_owned()));
     }
     if let Some(fault) = &agent.fault {
-        return Some((Reason::Faulty, takes_none(fault)));
+        return Some((WaitCode::Faulty, takes_none(fault)));
     }
-    (!agent.is_free()).then(|| (Reason::Busy, "is busy".to_owned()))
+    (!agent.is_free()).then(|| (WaitCode::Busy, "is busy".to_owned()))
 }

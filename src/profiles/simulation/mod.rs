@@ -1,7 +1,7 @@
 //! Simulated comparisons: how often they show what is not there, find what is, and how good intervals are.
 //!
-//! The tests run a hundred comparisons. `BREWBENCH_ROUNDS=2000 cargo test --release --lib simulation -- --nocapture` runs
-//! thousands.
+//! The tests run a hundred comparisons. `BREWBENCH_ROUNDS=2000 cargo test --release --lib simulation -- --nocapture`
+//! runs thousands.
 
 mod model;
 

@@ -77,7 +77,7 @@ impl Symbols {
     }
 
     /// Returns the number of a run's frame.
-    pub(super) fn of(&self, run: usize, frame: u32) -> u32 {
+    pub(super) fn number_of(&self, run: usize, frame: u32) -> u32 {
         let known = usize::try_from(frame).ok().and_then(|frame| self.by_frame[run].get(frame));
         known.copied().unwrap_or(self.missing)
     }

@@ -75,7 +75,7 @@ impl LimitList {
     pub fn new(scenario: String, stored: ScenarioLimits) -> Self {
         let ScenarioLimits { limits, revision: _, changed } = stored;
         let info = |limit: Limit| {
-            let about = limit.about();
+            let about = limit.definition();
             LimitInfo {
                 name: about.name.to_owned(),
                 value: limits.get(limit),

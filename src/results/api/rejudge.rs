@@ -21,7 +21,7 @@ use crate::{
     },
     results::{
         rejudge::{Mode, Rejudged, delta},
-        store::verdicts::{self, Which},
+        store::verdicts::{self, RejudgeScope},
         verdict::{limits::Limits, model::RULES},
     },
     runs::lookup::found,
@@ -60,21 +60,21 @@ pub async fn rejudge(
         (Some(ids), _) if ids.len() > MAX_IDS => {
             return Err(Error::Invalid(format!("ids: at most {MAX_IDS} are allowed")));
         }
-        (Some(ids), None) => Which::Ids(ids),
-        (None, Some(scenario)) => Which::Scenario(scenario),
-        (None, None) => Which::All,
+        (Some(ids), None) => RejudgeScope::Ids(ids),
+        (None, Some(scenario)) => RejudgeScope::Scenario(scenario),
+        (None, None) => RejudgeScope::All,
     };
-    if let (Which::Ids(ids), 0) = (which, *after) {
+    if let (RejudgeScope::Ids(ids), 0) = (which, *after) {
         for id in ids {
             found(&state, id).await?;
         }
     }
     // One audit entry per command, however many batches it takes.
     let object = match which {
-        Which::All => "all runs".to_owned(),
-        Which::Scenario(name) => name.to_owned(),
-        Which::Ids([id]) => id.to_string(),
-        Which::Ids(ids) => plural(ids.len(), "run"),
+        RejudgeScope::All => "all runs".to_owned(),
+        RejudgeScope::Scenario(name) => name.to_owned(),
+        RejudgeScope::Ids([id]) => id.to_string(),
+        RejudgeScope::Ids(ids) => plural(ids.len(), "run"),
     };
     let act = caller.does(Action::RunsRejudged, &object).with(json!({"rules": RULES, "runs": ids}));
     let mode = if *dry_run { Mode::DryRun } else { Mode::Store(Some(&act).filter(|_| *after == 0)) };

@@ -25,7 +25,7 @@ use crate::{
         },
         store::downsampled,
     },
-    runs::{api::export::Format, lookup::found, model::Run},
+    runs::{api::export::ExportFormat, lookup::found, model::Run},
     web::time_ago::exact,
 };
 
@@ -35,7 +35,7 @@ use crate::{
 pub struct SeriesQuery {
     /// `json` by default.
     #[serde(default)]
-    format: Format,
+    format: ExportFormat,
 }
 
 /// Show the time series of a run: load, latencies and resources per second; of a run in progress, the series so far.
@@ -61,8 +61,8 @@ pub async fn series(
         (header::CONTENT_DISPOSITION, disposition)
     };
     Ok(match query.format {
-        Format::Json => ([name("json")], Json(body)).into_response(),
-        Format::Csv => {
+        ExportFormat::Json => ([name("json")], Json(body)).into_response(),
+        ExportFormat::Csv => {
             let kind = (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned());
             ([kind, name("csv")], table::csv(&body)).into_response()
         }

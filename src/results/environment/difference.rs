@@ -111,7 +111,7 @@ impl EnvironmentDifference {
     }
 
     /// Summarizes the comparison in a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn summarize(&self) -> String {
         let Self { run, with, alike, .. } = self;
         let unknown: Vec<_> =
             [run, with].into_iter().filter(|side| side.facts.is_empty()).map(RunEnvironment::name).collect();
@@ -227,7 +227,7 @@ mod tests {
     fn equal_environments_have_no_difference() {
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &FACTS));
         assert_eq!((compared.alike, compared.differences.len()), (6, 0));
-        assert_eq!(compared.sentence(), "No differences; equal facts: 6.");
+        assert_eq!(compared.summarize(), "No differences; equal facts: 6.");
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(listed(Weight::Target), ["Target command: servy | gosherve"]);
         let passing = ["Target environment variables SHLVL: 1 | 2", "Before the run load average: 0 0 0 | 9 9 9"];
         assert_eq!(listed(Weight::Passing), passing);
-        assert_eq!(compared.sentence(), "4 relevant differences; equal facts: 0.");
+        assert_eq!(compared.summarize(), "4 relevant differences; equal facts: 0.");
     }
 
     #[test]
@@ -270,10 +270,10 @@ mod tests {
         let other = but(&[("target.command", "servy --fast")]);
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &other));
         assert_eq!(compared.with_weight(Weight::Matters).len(), 1);
-        assert_eq!(compared.sentence(), "1 relevant difference; equal facts: 5.");
+        assert_eq!(compared.summarize(), "1 relevant difference; equal facts: 5.");
         let other = but(&[("load.before", "1 1 1")]);
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &other));
-        assert_eq!(compared.sentence(), "No relevant differences; equal facts: 5.");
+        assert_eq!(compared.summarize(), "No relevant differences; equal facts: 5.");
     }
 
     #[test]
@@ -281,6 +281,6 @@ mod tests {
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &[]));
         assert_eq!(compared.differences, []);
         let expected = "The environment of servy, repetition 1 on rack is unknown.";
-        assert_eq!(compared.sentence(), expected);
+        assert_eq!(compared.summarize(), expected);
     }
 }

@@ -37,9 +37,9 @@ pub struct RunEnvironment {
     pub agent: Option<String>,
     /// Facts by their dotted names, e.g. `cpu.model`; empty for imports and until the run has ended.
     pub facts: BTreeMap<String, String>,
-    /// Conditions that the agent observed; null if unknown. Of the machine: `idle_wait`, `clock_jump_ms`, `core_use`, `network`,
-    /// `generator_quota`.
-    /// Of the target: `round_trip_ms`, `processes`, `processes_gone`, `response_change`, `response_head_bytes`, `placement`, `shares_cores`, `counters`.
+    /// Conditions that the agent observed; null if unknown. Of the machine: `idle_wait`, `clock_jump_ms`, `core_use`,
+    /// `network`, `generator_quota`. Of the target: `round_trip_ms`, `processes`, `processes_gone`, `response_change`,
+    /// `response_head_bytes`, `placement`, `shares_cores`, `counters`.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
     /// Environments of the generators of a distributed run, in the order of their segments.

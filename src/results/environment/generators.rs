@@ -40,7 +40,7 @@ impl GeneratorDifference {
     }
 
     /// Summarizes the comparison in a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn summarize(&self) -> String {
         match (&self.run, &self.with, self.alike, self.differences.len()) {
             (None, ..) | (_, None, ..) => "No generator to compare with.".to_owned(),
             (.., 0, 0) => "One of the environments is unknown.".to_owned(),
@@ -87,7 +87,7 @@ mod tests {
         let other = [("cpu.model", "6502"), ("memory.bytes", "1")];
         let here = [one("a", &facts), one("b", &facts), one("c", &[])];
         let there = [one("d", &other), one("a", &facts), one("e", &facts), one("f", &facts)];
-        let listed: Vec<_> = differences(&here, &there).iter().map(|pair| (pair.name(), pair.sentence())).collect();
+        let listed: Vec<_> = differences(&here, &there).iter().map(|pair| (pair.name(), pair.summarize())).collect();
         let expected = [
             ("load generator a", "No differences; equal facts: 2."),
             ("load generator b, compared with d", "1 relevant difference; equal facts: 1."),

@@ -21,7 +21,8 @@
 //! | `note` | a note as Markdown |
 //!
 //! Unknown fields are refused, because a typo would otherwise be lost. Values that both file and index have must agree.
-//! Files count as measured in turn only if their `order` proves it (`in_turn`). `machine`, `payload` and `threads` become parameters: runs that differ in them are not repetitions.
+//! Files count as measured in turn only if their `order` proves it (`in_turn`). `machine`, `payload` and `threads`
+//! become parameters: runs that differ in them are not repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +49,7 @@ const MIB: u64 = 1024 * 1024;
 /// One file's entry in the index.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct IndexEntry {
     file: String,
     target: String,
     version: Option<String>,
@@ -77,7 +78,7 @@ enum Tool {
 
 /// A file that was read, with its metadata.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundFile {
     /// Its name.
     pub name: String,
     /// Metadata from the index.
@@ -90,7 +91,7 @@ pub struct Found {
 #[derive(Clone, Debug)]
 pub struct Folder {
     /// Its files.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundFile>,
     /// Why they do not count as measured in turn; None if they do.
     pub order_fault: Option<String>,
 }
@@ -98,7 +99,7 @@ pub struct Folder {
 /// Reads a folder; the error names the place: the index or one of its files. Files that the index does not name are
 /// ignored.
 pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, String> {
-    let entries: Vec<Entry> =
+    let entries: Vec<IndexEntry> =
         serde_json::from_str(index.trim_start_matches('\u{feff}')).map_err(|fault| format!("{INDEX}: {fault}"))?;
     if entries.is_empty() || entries.len() > MAX_FILES {
         return Err(format!("{INDEX}: {} files; one import takes 1 to {MAX_FILES}", entries.len()));
@@ -114,7 +115,7 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
         let text = files.get(&entry.file).ok_or_else(|| at("file: not in the folder".to_owned()))?;
         let summary = brewbench_wire::reports::read::parse(text.as_bytes())
             .map_err(|fault| format!("{}: {fault}", quoted(&entry.file)))?;
-        let mut about = entry.about().map_err(&at)?;
+        let mut about = entry.to_about().map_err(&at)?;
         entry.check_against(&summary).map_err(&at)?;
         // Connections are in the files, whether or not the index has them, too.
         let vus = entry.vus.and_then(|vus| u32::try_from(vus).ok());
@@ -123,7 +124,7 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
         *count = entry.repetition.unwrap_or(*count + 1);
         about.repetition = *count;
         orders.push(entry.order);
-        found.push(Found { name: entry.file, about, summary });
+        found.push(FoundFile { name: entry.file, about, summary });
     }
     let order_fault = order_fault(&found, &orders)?;
     for file in &mut found {
@@ -133,7 +134,7 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
 }
 
 /// Returns why files do not count as measured in turn, by the `order` and `repetition` of the index.
-fn order_fault(found: &[Found], orders: &[Option<u32>]) -> Result<Option<String>, String> {
+fn order_fault(found: &[FoundFile], orders: &[Option<u32>]) -> Result<Option<String>, String> {
     if orders.iter().all(Option::is_none) {
         return Ok(Some("the index has no order".to_owned()));
     }
@@ -144,7 +145,7 @@ fn order_fault(found: &[Found], orders: &[Option<u32>]) -> Result<Option<String>
     if let Some(twice) = orders.iter().flatten().find(|order| !seen.insert(**order)) {
         return Err(format!("{INDEX}: order: {twice} occurs twice"));
     }
-    let placed = found.iter().zip(orders).filter_map(|(Found { about, .. }, order)| {
+    let placed = found.iter().zip(orders).filter_map(|(FoundFile { about, .. }, order)| {
         let About { spec, version, repetition, .. } = about;
         let target = &spec.target;
         Some(Placed {
@@ -157,8 +158,8 @@ fn order_fault(found: &[Found], orders: &[Option<u32>]) -> Result<Option<String>
     Ok(in_turn::fault(placed.collect()))
 }
 
-impl Entry {
-    fn about(&self) -> Result<About, String> {
+impl IndexEntry {
+    fn to_about(&self) -> Result<About, String> {
         let size = match (self.vcpus, self.memory_mib) {
             (None, None) => None,
             (Some(vcpus), Some(mib)) if (0.01..=4096.0).contains(&vcpus) && (1..=1 << 30).contains(&mib) => {

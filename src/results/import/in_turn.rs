@@ -1,17 +1,17 @@
 //! Decides whether the files of an import were measured in turn, by their order. Pure.
 //!
 //! A comparison of runs measured in turn permutes them within pairs of blocks, as an experiment shuffles them
-//! (`experiments::order`). An import may have any order. AABB in every pair favours A while the machine slows down: with
-//! six repetitions a drift alone makes a significant difference. So the test of the comparison is applied to the places
-//! instead of the values, which is what it would find of a linear drift without noise. The order is refused
+//! (`experiments::order`). An import may have any order. AABB in every pair favours A while the machine slows down:
+//! with six repetitions a drift alone makes a significant difference. So the test of the comparison is applied to the
+//! places instead of the values, which is what it would find of a linear drift without noise. The order is refused
 //!
 //! - if that test finds a difference between two targets, at 5 % divided by the number of pairs of targets. One in
 //!   twenty random orders is refused, too.
 //! - if all pairs of blocks have the same order and the p-value is below [`MIN_IF_REPEATED`]: a fixed scheme is not
 //!   random, and half of such a drift together with noise makes more than 6 % false differences.
 //!
-//! Mirrored orders (ABBA) are always accepted. With fewer than six repetitions no order of whole pairs of blocks can make
-//! a difference.
+//! Mirrored orders (ABBA) are always accepted. With fewer than six repetitions no order of whole pairs of blocks can
+//! make a difference.
 
 use brewbench_statistics::{ALPHA, Design, Observation, Stratum, design, rank_test};
 

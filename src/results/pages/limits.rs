@@ -7,14 +7,14 @@ use crate::{
         store::verdicts::ScenarioLimits,
         verdict::limits::{Limit, Limits},
     },
-    web::time_ago::{self, Moment},
+    web::time_ago::{self, RelativeTime},
 };
 
 /// The section of the page with the limits.
 #[derive(Debug)]
 pub struct LimitsPart {
     /// In display order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LimitRow>,
     /// When the limits were last changed, and by whom.
     changed: Option<(i64, String)>,
     /// What is wrong with the input.
@@ -23,7 +23,7 @@ pub struct LimitsPart {
 
 /// One limit.
 #[derive(Debug)]
-pub struct Row {
+pub struct LimitRow {
     /// Key of the limit.
     pub name: &'static str,
     /// Short description.
@@ -42,11 +42,11 @@ impl LimitsPart {
     /// Shows the stored limits.
     pub fn new(stored: ScenarioLimits) -> Self {
         let row = |limit: Limit| {
-            let (about, value) = (limit.about(), stored.limits.get(limit));
+            let (about, value) = (limit.definition(), stored.limits.get(limit));
             let text = |value| about.unit.text(value);
             let is_set = value.total_cmp(&about.default).is_ne();
             let (value, default) = (text(value), text(about.default));
-            Row { name: about.name, what: about.what, why: about.why, value, default, is_set }
+            LimitRow { name: about.name, what: about.what, why: about.why, value, default, is_set }
         };
         Self { rows: Limit::ALL.into_iter().map(row).collect(), changed: stored.changed, fault: None }
     }
@@ -54,7 +54,7 @@ impl LimitsPart {
     /// Shows rejected input and what is wrong with it.
     #[must_use]
     pub fn with_input(self, input: &BTreeMap<String, String>, fault: String) -> Self {
-        let filled = |row: Row| Row { value: input.get(row.name).cloned().unwrap_or(row.value), ..row };
+        let filled = |row: LimitRow| LimitRow { value: input.get(row.name).cloned().unwrap_or(row.value), ..row };
         Self { rows: self.rows.into_iter().map(filled).collect(), fault: Some(fault), ..self }
     }
 
@@ -64,7 +64,7 @@ impl LimitsPart {
     }
 
     /// Who last changed the limits, and when.
-    pub fn changed_by(&self) -> Option<(&str, Moment)> {
+    pub fn changed_by(&self) -> Option<(&str, RelativeTime)> {
         self.changed.as_ref().map(|(at_ms, who)| (who.as_str(), time_ago::ago(Some(*at_ms))))
     }
 }
@@ -76,7 +76,7 @@ pub fn parse(form: &BTreeMap<String, String>) -> Result<Limits, String> {
         return Ok(limits);
     }
     for limit in Limit::ALL {
-        if let Some(text) = form.get(limit.about().name).filter(|text| !text.trim().is_empty()) {
+        if let Some(text) = form.get(limit.definition().name).filter(|text| !text.trim().is_empty()) {
             limits.set(limit, limit.parse(text)?);
         }
     }

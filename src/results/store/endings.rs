@@ -98,7 +98,7 @@ pub async fn end(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<
             .await?;
     }
     if ending.verdict.is_some() {
-        verdicts::note(connection, id, ending.limits, ending.now).await?;
+        verdicts::record_judgement(connection, id, ending.limits, ending.now).await?;
     }
     enter(connection, id, phase, ending.now).await
 }

@@ -65,7 +65,8 @@ const RUN: &str = "
 
 const PHASE: &str = "insert into run_phase (run_id, phase, at) values (?, 'finished', ?)";
 const SUMMARY: &str = "insert into run_summary (run_id, body, sha256) values (?, ?, ?)";
-/// Finds a run of the same cell with the same file. A cross join keeps the order: a digest has few runs, a version many.
+/// Finds a run of the same cell with the same file. A cross join keeps the order: a digest has few runs, a version
+/// many.
 const SAME: &str = "
     select run.id, run.repetition from run_summary cross join run on run.id = run_summary.run_id
     where sha256 = ? and deleted_at is null and target = ? and version is ? and vcpus is ? and memory_bytes is ?
@@ -93,7 +94,7 @@ pub struct AlreadyImported {
 ///
 /// The first to get the connection stores all of them in one transaction, so that many uploads share one sync to disk.
 #[derive(Clone, Debug, Default)]
-pub struct Waiting(Arc<Mutex<Vec<Upload>>>);
+pub struct PendingImports(Arc<Mutex<Vec<Upload>>>);
 
 /// The imports of one request; all or none are stored.
 #[derive(Debug)]
@@ -102,14 +103,14 @@ struct Upload {
     stored: oneshot::Sender<sqlx::Result<Vec<Run>>>,
 }
 
-impl Waiting {
+impl PendingImports {
     fn uploads(&self) -> MutexGuard<'_, Vec<Upload>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Stores summaries as finished runs, all or none; committed when this returns.
-pub async fn insert(db: &Db, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx::Result<Vec<Run>> {
+pub async fn insert(db: &Db, waiting: &PendingImports, imports: Vec<NewImport>) -> sqlx::Result<Vec<Run>> {
     let (stored, mut answer) = oneshot::channel();
     waiting.uploads().push(Upload { imports, stored });
     tokio::select! {
@@ -152,13 +153,13 @@ fn transaction(connection: &mut Connection, uploads: &[Upload]) -> Result<Vec<Ve
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let all: Vec<Vec<Run>> = uploads
         .iter()
-        .map(|upload| upload.imports.iter().map(|import| one(&transaction, import)).collect())
+        .map(|upload| upload.imports.iter().map(|import| insert_run(&transaction, import)).collect())
         .collect::<Result<_, Fault>>()?;
     transaction.commit()?;
     Ok(all)
 }
 
-fn one(connection: &Connection, import: &NewImport) -> Result<Run, Fault> {
+fn insert_run(connection: &Connection, import: &NewImport) -> Result<Run, Fault> {
     let NewImport { id, about, summary, limits, now, .. } = import;
     unless_imported(connection, import)?;
     let id = id.as_str();

@@ -70,7 +70,7 @@ pub struct Candidate {
 
 /// A selection of finished runs.
 #[derive(Clone, Copy, Debug)]
-pub enum Which<'a> {
+pub enum RejudgeScope<'a> {
     /// All.
     All,
     /// Those of a scenario.
@@ -122,7 +122,7 @@ pub async fn set_limits(
     )
     .execute(&mut *transaction)
     .await?;
-    audit::note(&mut transaction, &act.clone().with(json!(changed))).await?;
+    audit::record(&mut transaction, &act.clone().with(json!(changed))).await?;
     transaction.commit().await
 }
 
@@ -159,7 +159,12 @@ pub async fn judged_by(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<Ju
 }
 
 /// Records that a run was judged by the current rules and these limits.
-pub async fn note(connection: &mut SqliteConnection, run: &RunId, limits: &Limits, now: i64) -> sqlx::Result<()> {
+pub async fn record_judgement(
+    connection: &mut SqliteConnection,
+    run: &RunId,
+    limits: &Limits,
+    now: i64,
+) -> sqlx::Result<()> {
     let text = serde_json::to_string(limits).map_err(decode)?;
     let rules = i64::from(RULES);
     sqlx::query!(
@@ -194,11 +199,16 @@ pub async fn revise(
 }
 
 /// Lists at most `limit` finished runs after sequence number `after`, including deleted runs that can be restored.
-pub async fn candidates(pool: &SqlitePool, which: Which<'_>, after: i64, limit: i64) -> sqlx::Result<Vec<Candidate>> {
+pub async fn candidates(
+    pool: &SqlitePool,
+    which: RejudgeScope<'_>,
+    after: i64,
+    limit: i64,
+) -> sqlx::Result<Vec<Candidate>> {
     let (scenario, ids) = match which {
-        Which::All => (None, None),
-        Which::Scenario(name) => (Some(name), None),
-        Which::Ids(ids) => (None, Some(serde_json::to_string(ids).map_err(decode)?)),
+        RejudgeScope::All => (None, None),
+        RejudgeScope::Scenario(name) => (Some(name), None),
+        RejudgeScope::Ids(ids) => (None, Some(serde_json::to_string(ids).map_err(decode)?)),
     };
     let rows = sqlx::query!(
         r#"select seq as "seq!", id as "id!: RunId", experiment_id as "experiment_id: ExperimentId", origin, scenario, load, vcpus * replicas as "vcpus?: f64", enforced_cpu, enforced_memory, target_kind,

@@ -31,7 +31,7 @@ pub fn is_of_cell(reason: &Reason) -> bool {
 impl CellDrift {
     /// Finds the drift that repeats in runs under this load; none if they are steady or show too little.
     pub fn find(load: &Load, runs: &[Series]) -> Option<Self> {
-        let aspect = Aspect::of(load)?;
+        let aspect = Aspect::from_load(load)?;
         let runs: Vec<_> = runs.iter().map(inner).collect();
         // A point has as many seconds in each run.
         let seconds = runs.iter().map(Inner::seconds_per_point).collect::<Option<Vec<_>>>()?.into_iter().max()?;

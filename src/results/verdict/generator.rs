@@ -57,8 +57,8 @@ pub(super) fn busy(context: &Context<'_>, used: f64, cores: f64, target: &Span, 
     Some(Reason::new("generator_busy", Verdict::Suspect, text).with(share, limit, Unit::Share))
 }
 
-/// Judges how full k6's cores are: running and waiting threads. Requests queue within k6 long before it uses its cores up,
-/// so latencies need a lower limit than throughput.
+/// Judges how full k6's cores are: running and waiting threads. Requests queue within k6 long before it uses its cores
+/// up, so latencies need a lower limit than throughput.
 fn delayed(context: &Context<'_>, all: &Span, limits: &Limits) -> Option<Reason> {
     let CoreUse { elapsed_us, generator_us, generator_waited_us, .. } = context.conditions.core_use?;
     let (cores, limit) = (context.generator_cores(), limits.get(Limit::GeneratorDelayed));

@@ -92,8 +92,8 @@ fn waiting(conditions: &Conditions) -> Option<f64> {
 
 /// Judges other activity; `rps` requests per second went through the machine.
 ///
-/// A run loses something to others only if they use its cores and its threads wait: programs of low priority use what is
-/// left, and threads that wait while nobody else runs wait for each other.
+/// A run loses something to others only if they use its cores and its threads wait: programs of low priority use what
+/// is left, and threads that wait while nobody else runs wait for each other.
 pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Reason> {
     let Others { used, waiting, cores, whose } = *others;
     let used = (used - rps * TRAFFIC_S).max(0.0);

@@ -6,7 +6,7 @@ use crate::{
     results::{
         conditions::{Conditions, Cores},
         generator_record::GeneratorRecord,
-        verdict::usage::Side,
+        verdict::usage::UsageScope,
     },
     runs::verdict::{Reason, Verdict},
 };
@@ -84,11 +84,11 @@ impl Context<'_> {
     }
 
     /// Returns whose CPU time the samples of the agent's machine must contain.
-    pub(crate) fn side(&self) -> Side {
+    pub(crate) fn side(&self) -> UsageScope {
         match self.generators {
-            [] if self.is_url() => Side::Generator,
-            [] => Side::Both,
-            _ => Side::Target,
+            [] if self.is_url() => UsageScope::Generator,
+            [] => UsageScope::Both,
+            _ => UsageScope::Target,
         }
     }
 

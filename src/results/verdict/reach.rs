@@ -81,8 +81,9 @@ pub(super) fn elsewhere(
 
 /// Returns the share of other addresses, the word before it, and what it is a share of.
 ///
-/// Bytes are counted exactly on connections that are kept open. A connection that is closed after each response shows few
-/// of its bytes, so k6's own count is the whole, and connections are compared where the load connects again all the time.
+/// Bytes are counted exactly on connections that are kept open. A connection that is closed after each response shows
+/// few of its bytes, so k6's own count is the whole, and connections are compared where the load connects again all the
+/// time.
 fn share(
     traffic: &Traffic,
     peers: &[Peer],
@@ -120,8 +121,8 @@ fn idle(context: &Context<'_>, cpu_us: f64) -> Option<Reason> {
     Some(reason.with(cpu_us / 1_000.0, MIN_CPU_US / 1_000.0, Unit::Milliseconds))
 }
 
-/// Returns the most CPU time that the target can have used per request, microseconds; None if it was not measured, or for
-/// too few requests.
+/// Returns the most CPU time that the target can have used per request, microseconds; None if it was not measured, or
+/// for too few requests.
 fn cpu_per_request(figures: &Figures, context: &Context<'_>) -> Option<f64> {
     let used = context.conditions.core_use.filter(|_| !context.cores.target.is_empty())?;
     let observed = (used.elapsed_us as f64 / 1_000.0 / figures.measured_ms).min(1.0);

@@ -1,7 +1,7 @@
 //! Judges segments that were lost between load generator and target. Pure.
 //!
-//! Only those of the run's own connections count. A segment that is sent again although the other end already had it, such
-//! as the probe of a tail loss (RFC 8985) on loopback, delays nothing.
+//! Only those of the run's own connections count. A segment that is sent again although the other end already had it,
+//! such as the probe of a tail loss (RFC 8985) on loopback, delays nothing.
 
 use crate::{
     results::{

@@ -2,8 +2,9 @@
 //! Pure.
 //!
 //! A second without a response is part of many runs: a script may sleep, and a slow target may take seconds for each
-//! response. So a pause counts only if it is out of line with the run's other pauses, and if something shows that requests
-//! were due: one that took as long as the pause, virtual users that never wait, or a load generator that reported nothing.
+//! response. So a pause counts only if it is out of line with the run's other pauses, and if something shows that
+//! requests were due: one that took as long as the pause, virtual users that never wait, or a load generator that
+//! reported nothing.
 
 mod pauses;
 mod side;
@@ -38,13 +39,13 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
 }
 
 /// What stood still.
-struct Found {
+struct FoundStalls {
     stalls: Vec<Pause>,
     /// How long there was load, milliseconds.
     loaded_ms: f64,
 }
 
-fn find(figures: &Figures, context: &Context<'_>, window: &Window, least_ms: f64) -> Option<Found> {
+fn find(figures: &Figures, context: &Context<'_>, window: &Window, least_ms: f64) -> Option<FoundStalls> {
     let length_ms = context.load.and_then(Load::duration).map(|length| length.as_secs_f64() * 1_000.0);
     let observed = pauses::observe(&window.seconds, length_ms)?;
     let is_stall = |pause: &&Pause| {
@@ -55,7 +56,7 @@ fn find(figures: &Figures, context: &Context<'_>, window: &Window, least_ms: f64
         is_long && !is_rhythm && was_due(pause, figures, context)
     };
     let stalls: Vec<Pause> = observed.pauses.iter().filter(is_stall).copied().collect();
-    (!stalls.is_empty()).then_some(Found { stalls, loaded_ms: observed.loaded_ms })
+    (!stalls.is_empty()).then_some(FoundStalls { stalls, loaded_ms: observed.loaded_ms })
 }
 
 /// Whether responses were due during a pause.
@@ -76,11 +77,11 @@ fn was_due(pause: &Pause, figures: &Figures, context: &Context<'_>) -> bool {
     }
 }
 
-impl Found {
+impl FoundStalls {
     fn reason(&self, context: &Context<'_>, window: &Window, limits: &Limits) -> Reason {
         let idle_ms: f64 = self.stalls.iter().map(Pause::idle_ms).sum();
         let (share, most) = (idle_ms / self.loaded_ms.max(1.0), limits.get(Limit::StalledInvalid));
-        let named: Vec<String> = self.stalls.iter().take(MAX_NAMED).map(Pause::place).collect();
+        let named: Vec<String> = self.stalls.iter().take(MAX_NAMED).map(Pause::describe).collect();
         let more = self.stalls.len().saturating_sub(MAX_NAMED);
         let more = if more > 0 { format!(" and {more} more times") } else { String::new() };
         let longest = self.stalls.iter().max_by(|a, b| a.idle_ms().total_cmp(&b.idle_ms()));

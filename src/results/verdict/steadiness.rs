@@ -5,8 +5,8 @@
 //! although nothing drifts. At a constant arrival rate only latency can drift.
 //!
 //! A run is judged alone if it is long enough to show a drift by itself; [`drift`](mod@drift) separates drift from
-//! noise, and [`ramp`](mod@ramp) knows which changes are too large for noise. The runs of a cell are judged together, however short they are: [`super::cell`]. A drift below the limit is
-//! ignored.
+//! noise, and [`ramp`](mod@ramp) knows which changes are too large for noise. The runs of a cell are judged together,
+//! however short they are: [`super::cell`]. A drift below the limit is ignored.
 
 use brewbench_statistics::{
     drift::{self, Drift, MAX_POINTS},
@@ -32,7 +32,8 @@ const MIN_REQUESTS: usize = 20;
 /// Seconds without the first and last that one run needs to show a drift: those of a run of 15 s.
 const MIN_SECONDS: f64 = 12.5;
 
-/// In a run with fewer seconds, a burst of two looks like a step, so its halves must differ, too. Those of a run of 20 s.
+/// In a run with fewer seconds, a burst of two looks like a step, so its halves must differ, too. Those of a run of
+/// 20 s.
 const SHORT_SECONDS: f64 = 17.5;
 
 /// What may drift.
@@ -57,7 +58,7 @@ pub(super) struct Point {
 
 pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let SeriesState::Series(series) = context.series else { return };
-    let Some(aspect) = context.load.and_then(Aspect::of) else { return };
+    let Some(aspect) = context.load.and_then(Aspect::from_load) else { return };
     let inner = inner(series);
     let seconds = inner.0.iter().map(|(seconds, _)| seconds).sum::<f64>();
     let points = inner.seconds_per_point().map(|seconds| inner.points(seconds)).unwrap_or_default();
@@ -78,7 +79,7 @@ fn change(values: &[f64], seconds: f64, limit: f64) -> Option<Drift> {
 impl Aspect {
     /// Returns what drifts under a load; none if it is not constant: stages are not meant to be steady, and a script's
     /// own load is unknown.
-    pub(super) fn of(load: &Load) -> Option<Self> {
+    pub(super) fn from_load(load: &Load) -> Option<Self> {
         load.shape().filter(|shape| matches!(shape.form(), Form::Constant { .. }))?;
         Some(if matches!(load, Load::Closed(_)) { Self::Rate } else { Self::Median })
     }

@@ -16,7 +16,7 @@ pub struct Span {
 
 /// Whose CPU time a sample must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum UsageScope {
     /// Target and k6, which share a machine.
     Both,
     /// The target only; k6 runs elsewhere.
@@ -26,15 +26,15 @@ pub enum Side {
 }
 
 impl Span {
-    fn between(before: &Usage, sample: &Usage, side: Side) -> Option<Self> {
+    fn between(before: &Usage, sample: &Usage, side: UsageScope) -> Option<Self> {
         let elapsed = (f64::from(sample.at_ms) - f64::from(before.at_ms)) * 1_000.0;
         let float = |us: Option<u64>| us.map(|us| us as f64);
         (elapsed > 0.0).then_some(())?;
         Some(Self {
             elapsed,
-            target: if side == Side::Generator { 0.0 } else { float(sample.target.cpu_us)? },
+            target: if side == UsageScope::Generator { 0.0 } else { float(sample.target.cpu_us)? },
             target_throttled: float(sample.target.throttled_us).unwrap_or(0.0),
-            generator: if side == Side::Target { 0.0 } else { float(sample.generator.cpu_us)? },
+            generator: if side == UsageScope::Target { 0.0 } else { float(sample.generator.cpu_us)? },
             generator_throttled: float(sample.generator.throttled_us).unwrap_or(0.0),
             busy: sample.host.user_us as f64 + sample.host.system_us as f64,
             steal: sample.host.steal_us as f64,
@@ -107,7 +107,7 @@ pub fn throttled_share(throttled: f64, elapsed: f64, cores: f64) -> f64 {
 /// Returns the spans between the samples of the measured phase, except those without a sample of a requested side.
 ///
 /// The last is left out if there are others: its sample was taken after k6 had exited, so it is partly idle.
-pub fn spans(series: &Series, side: Side) -> Vec<Span> {
+pub fn spans(series: &Series, side: UsageScope) -> Vec<Span> {
     let usage = series.measured.as_ref().map_or(&[][..], |window: &Window| &window.usage);
     let mut spans: Vec<Span> = usage.windows(2).filter_map(|pair| Span::between(&pair[0], &pair[1], side)).collect();
     if spans.len() > 1 {

@@ -33,7 +33,7 @@ const MAX_RUNS: usize = 1_000;
 /// The format of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum ExportFormat {
     /// A list of runs.
     #[default]
     Json,
@@ -50,7 +50,7 @@ pub struct Export {
     runs: Vec<String>,
     /// `json` by default.
     #[serde(default)]
-    format: Format,
+    format: ExportFormat,
 }
 
 /// Export runs with metrics, labels and notes as a file.
@@ -68,11 +68,11 @@ pub async fn export(
     }
     let runs = found_all(&state, &ids).await?;
     Ok(match options.format {
-        Format::Json => {
+        ExportFormat::Json => {
             let name = [(header::CONTENT_DISPOSITION, "attachment; filename=\"runs.json\"")];
             (name, Json(RunList { runs })).into_response()
         }
-        Format::Csv => {
+        ExportFormat::Csv => {
             let headers = [
                 (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
                 (header::CONTENT_DISPOSITION, "attachment; filename=\"runs.csv\""),
@@ -154,7 +154,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(size.map(|size| &size.replicas)),
         word(run.spec.scenario.as_ref()),
         parameters.join(" "),
-        load::of(&run.spec, load::exact).unwrap_or_default().replace('\u{a0}', " "),
+        load::describe_with(&run.spec, load::exact).unwrap_or_default().replace('\u{a0}', " "),
         word(run.spec.vus.as_ref()),
         run.repetition.to_string(),
         run.phase.to_string(),

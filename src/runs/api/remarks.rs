@@ -15,7 +15,7 @@ use crate::{
     auth::caller::Submit,
     runs::{
         lookup::{announce, found},
-        model::{Note, Run, RunList},
+        model::{NoteText, Run, RunList},
         remarks::{checked_label, checked_note},
         store::remarks,
     },
@@ -32,7 +32,7 @@ pub async fn add_label(
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
     add_label_to(&state, &[run], &label).await?;
-    one(&state, &id).await
+    run_list(&state, &id).await
 }
 
 /// Remove a label from a run.
@@ -46,25 +46,25 @@ pub async fn remove_label(
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
     remove_label_from(&state, &[run], &label).await?;
-    one(&state, &id).await
+    run_list(&state, &id).await
 }
 
 /// Set the note of a run; an empty text removes it.
 #[utoipa::path(put, path = "/api/v1/runs/{id}/note", tag = "runs", params(("id" = String, Path)),
-    request_body = Note,
+    request_body = NoteText,
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn set_note(
     _: Submit,
     State(state): State<AppState>,
     Path(id): Path<RunId>,
-    Input(note): Input<Note>,
+    Input(note): Input<NoteText>,
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
     set_note_of(&state, &run, &note.note).await?;
-    one(&state, &id).await
+    run_list(&state, &id).await
 }
 
-async fn one(state: &AppState, id: &RunId) -> Result<Json<RunList>> {
+async fn run_list(state: &AppState, id: &RunId) -> Result<Json<RunList>> {
     Ok(Json(RunList { runs: vec![found(state, id).await?] }))
 }
 

@@ -146,7 +146,7 @@ pub async fn ask_label(
 
 /// The form to add or remove a label.
 #[derive(Debug, Deserialize)]
-pub struct Labelled {
+pub struct BulkLabelForm {
     /// Ids of runs, comma-separated.
     runs: String,
     /// The label to add.
@@ -157,7 +157,7 @@ pub struct Labelled {
 }
 
 /// `POST /runs/label`
-pub async fn label(_: Submit, State(state): State<AppState>, Form(labelled): Form<Labelled>) -> Result<Redirect> {
+pub async fn label(_: Submit, State(state): State<AppState>, Form(labelled): Form<BulkLabelForm>) -> Result<Redirect> {
     let runs = SelectedRuns { runs: vec![labelled.runs] }.read(&state).await?;
     match labelled.remove {
         Some(label) => remarks::remove_label_from(&state, &runs, &label).await?,

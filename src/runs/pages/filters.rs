@@ -91,8 +91,8 @@ impl Finder {
     pub fn orders(&self) -> Vec<(String, String)> {
         let both = column::all().filter_map(Column::order).flat_map(|order| [order, order.reversed()]);
         let default = Order::default();
-        let rest = both.filter(|order| *order != default).map(|order| (order.key(), order.words()));
-        [(String::new(), default.words())].into_iter().chain(rest).collect()
+        let rest = both.filter(|order| *order != default).map(|order| (order.key(), order.describe()));
+        [(String::new(), default.describe())].into_iter().chain(rest).collect()
     }
 
     /// Whether this is the current order.

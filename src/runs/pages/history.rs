@@ -18,11 +18,11 @@ use crate::{
     runs::{
         api::trash::restorable_since,
         column::Column,
-        filter::{Among, Filter, RunQuery, address},
+        filter::{Filter, RunQuery, RunScope, address},
         model::Run,
         pages::{
             filters::Finder,
-            row::{Doing, Line},
+            row::{ListedRun, RunProgress},
         },
         store::{
             trash::{self, Deletion},
@@ -31,11 +31,11 @@ use crate::{
         view,
     },
     web::{
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         live_shared,
         series_style::Marks,
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -76,17 +76,17 @@ pub struct History {
     /// Keys of the columns, unless they are the default.
     column_keys: Option<String>,
     /// Unfinished runs in order of execution.
-    doing: Vec<Doing>,
+    progress: Vec<RunProgress>,
     running: usize,
     queued: usize,
     /// Runs in the requested order; only ended ones unless the list is filtered or sorted.
-    lines: Vec<Line>,
+    lines: Vec<ListedRun>,
     /// The last run of this page, if there is a next page.
     older: Option<RunId>,
     /// Ids of the ticked runs in the address.
     ticked: Vec<RunId>,
     /// Ticked runs that are not on this page.
-    elsewhere: Vec<Line>,
+    elsewhere: Vec<ListedRun>,
     /// Filters that, removed alone, would leave results.
     culprits: Vec<(String, String)>,
     /// Deletions that can still be undone.
@@ -95,11 +95,11 @@ pub struct History {
 }
 
 impl History {
-    async fn read(state: &AppState, query: &RunQuery, place: &Place, scope: Scope) -> Result<Self> {
+    async fn read(state: &AppState, query: &RunQuery, place: &HistoryQuery, scope: Scope) -> Result<Self> {
         let pool = &state.db.read;
         let mut filter = query.filter().map_err(Error::Invalid)?;
         let asks = !query.filters().is_empty() || query.sorted().is_some();
-        filter.among = if asks { Among::All } else { Among::Ended };
+        filter.scope = if asks { RunScope::All } else { RunScope::Ended };
         let (unfinished, running, queued) =
             if asks || filter.before.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
@@ -110,9 +110,9 @@ impl History {
         let ticked = crate::runs::store::by_ids(&state.db.rows, &ids::listed(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
         let columns = view::columns_of(&place.columns);
-        let mut doing = doing(unfinished, &listed, &marks);
-        for doing in &mut doing {
-            doing.rate = rate(state, &doing.line.run);
+        let mut progress = progress(unfinished, &listed, &marks);
+        for progress in &mut progress {
+            progress.rate = rate(state, &progress.line.run);
         }
         let is_here = |run: &Run| listed.iter().any(|other| other.id == run.id);
         Ok(Self {
@@ -127,11 +127,11 @@ impl History {
             column_keys: view::column_keys(&columns),
             columns,
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
-            elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| Line::new(run, &marks)).collect(),
-            doing,
+            elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| ListedRun::new(run, &marks)).collect(),
+            progress,
             running,
             queued,
-            lines: listed.into_iter().map(|run| Line::new(run, &marks)).collect(),
+            lines: listed.into_iter().map(|run| ListedRun::new(run, &marks)).collect(),
             older,
             scope,
         })
@@ -140,10 +140,10 @@ impl History {
     /// Updates progress, which is in memory only.
     fn tick(&mut self, state: &AppState) {
         let (now, ended) = (now_ms(), &self.lines);
-        for doing in &mut self.doing {
-            let others = of_same_experiment(&doing.line.run, ended.iter().map(|line| &line.run));
-            let rate = rate(state, &doing.line.run);
-            doing.refresh(&others, rate, now);
+        for progress in &mut self.progress {
+            let others = of_same_experiment(&progress.line.run, ended.iter().map(|line| &line.run));
+            let rate = rate(state, &progress.line.run);
+            progress.refresh(&others, rate, now);
         }
     }
 
@@ -153,7 +153,7 @@ impl History {
 
     /// Whether the list is filtered or sorted.
     fn asks(&self) -> bool {
-        self.filter.among == Among::All
+        self.filter.scope == RunScope::All
     }
 
     /// Whether this is not the first page.
@@ -162,7 +162,7 @@ impl History {
     }
 
     fn is_empty(&self) -> bool {
-        let nothing = self.doing.is_empty() && self.lines.is_empty() && self.elsewhere.is_empty();
+        let nothing = self.progress.is_empty() && self.lines.is_empty() && self.elsewhere.is_empty();
         nothing && !self.asks() && !self.is_later() && self.deletions.is_empty()
     }
 
@@ -172,11 +172,11 @@ impl History {
 
     /// Number of unfinished runs without a line.
     fn unseen(&self) -> usize {
-        (self.running + self.queued).saturating_sub(self.doing.len())
+        (self.running + self.queued).saturating_sub(self.progress.len())
     }
 
     /// A time, unix ms, relative to now.
-    pub fn when(&self, at_ms: &i64) -> Moment {
+    pub fn when(&self, at_ms: &i64) -> RelativeTime {
         time_ago::ago(Some(*at_ms))
     }
 
@@ -241,11 +241,11 @@ async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
 }
 
 /// Estimates progress from ended runs of the same experiment.
-fn doing(unfinished: Vec<Run>, ended: &[Run], marks: &Marks) -> Vec<Doing> {
+fn progress(unfinished: Vec<Run>, ended: &[Run], marks: &Marks) -> Vec<RunProgress> {
     let now = now_ms();
     let line = |run: Run| {
         let others = of_same_experiment(&run, ended.iter());
-        Doing::new(run, marks, &others, now)
+        RunProgress::new(run, marks, &others, now)
     };
     unfinished.into_iter().map(line).collect()
 }
@@ -262,7 +262,7 @@ pub fn rate(state: &AppState, run: &Run) -> Option<Rate> {
 
 /// Query parameters beside the filters, kept from page to page: ticked runs and columns.
 #[derive(Debug, Default, Deserialize)]
-pub struct Place {
+pub struct HistoryQuery {
     /// Ids of ticked runs, comma-separated or in repeated `runs` parameters.
     #[serde(default)]
     runs: Vec<String>,
@@ -276,7 +276,7 @@ pub async fn history(
     Read(caller): Read,
     State(state): State<AppState>,
     QueryParams(query): QueryParams<RunQuery>,
-    QueryParams(place): QueryParams<Place>,
+    QueryParams(place): QueryParams<HistoryQuery>,
 ) -> Result<HistoryPage> {
     let history = History::read(&state, &query, &place, caller.scope).await?;
     let values = state.memory::<LastValues>().read(&state.db.rows).await?;
@@ -290,18 +290,18 @@ pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
     QueryParams(query): QueryParams<RunQuery>,
-    QueryParams(place): QueryParams<Place>,
+    QueryParams(place): QueryParams<HistoryQuery>,
 ) -> Result<impl IntoResponse> {
     let query = RunQuery { before: None, ..query };
     let key = format!("runs {query:?} {place:?} {}", caller.scope.as_str());
     let view = LiveHistory { state: state.clone(), query, place, scope: caller.scope, history: None, is_whole: true };
-    live_shared::follow(&state, &caller.name, key, Concerns::Everything, view)
+    live_shared::follow(&state, &caller.name, key, Topic::Everything, view)
 }
 
 struct LiveHistory {
     state: AppState,
     query: RunQuery,
-    place: Place,
+    place: HistoryQuery,
     scope: Scope,
     /// The content that was sent last.
     history: Option<History>,
@@ -310,9 +310,9 @@ struct LiveHistory {
 }
 
 impl View for LiveHistory {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
         let (history, patch) = match self.history.take() {
-            Some(mut history) if beat == Beat::Time && history.pace() == Pace::Second => {
+            Some(mut history) if tick == Tick::Time && history.pace() == Pace::Second => {
                 history.tick(&self.state);
                 self.is_whole = false;
                 let patch = live::patch(&UnfinishedPart { history: &history })?;
@@ -352,21 +352,21 @@ mod tests {
         let marks = Marks::default();
         let history = History {
             query: RunQuery::default(),
-            filter: Filter { among: Among::Ended, ..Filter::default() },
+            filter: Filter { scope: RunScope::Ended, ..Filter::default() },
             columns: column::DEFAULT.to_vec(),
             column_keys: None,
             culprits: Vec::new(),
             deletions: Vec::new(),
             running: unfinished.len(),
             queued: 0,
-            doing: doing(unfinished, &ended, &marks),
+            progress: progress(unfinished, &ended, &marks),
             older: ended.last().map(|run| run.id.clone()),
-            lines: ended.into_iter().map(|run| Line::new(run, &marks)).collect(),
+            lines: ended.into_iter().map(|run| ListedRun::new(run, &marks)).collect(),
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
             elsewhere: ticked
                 .iter()
                 .filter(|run| run.spec.target == "old")
-                .map(|run| Line::new(run.clone(), &marks))
+                .map(|run| ListedRun::new(run.clone(), &marks))
                 .collect(),
             scope,
         };

@@ -24,7 +24,7 @@ pub fn router() -> Router<AppState> {
         .route("/runs/label", get(bulk::ask_label).post(bulk::label))
         .route("/runs/delete", get(bulk::ask_delete).post(bulk::delete))
         .route("/runs/undelete", post(bulk::undelete))
-        .route("/runs/{id}/note", post(remarks::note))
+        .route("/runs/{id}/note", post(remarks::set_note))
         .route("/runs/{id}/labels", post(remarks::add_label))
         .route("/runs/{id}/labels/remove", post(remarks::remove_label))
         .route("/runs/{id}/cancel", up(1, post(api::show::cancel)).get(actions::ask_cancel))

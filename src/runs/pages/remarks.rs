@@ -40,7 +40,7 @@ pub struct Remarks {
 
 impl Remarks {
     /// Creates the remarks of a run.
-    pub fn of(run: &Run, scope: Scope) -> Self {
+    pub fn for_run(run: &Run, scope: Scope) -> Self {
         Self {
             place: format!("/runs/{}", run.id),
             list: "/runs",
@@ -104,7 +104,7 @@ pub struct LabelForm {
 }
 
 /// `POST /runs/{id}/note`
-pub async fn note(
+pub async fn set_note(
     submit: Submit,
     State(state): State<AppState>,
     Path(id): Path<RunId>,
@@ -143,5 +143,5 @@ pub async fn remove_label(
 }
 
 async fn respond(Submit(caller): &Submit, state: &AppState, id: &RunId, headers: &HeaderMap) -> Result<Response> {
-    answer(headers, Remarks::of(&lookup::found(state, id).await?, caller.scope))
+    answer(headers, Remarks::for_run(&lookup::found(state, id).await?, caller.scope))
 }

@@ -22,7 +22,7 @@ const NOTE: usize = 80;
 
 /// A run with the texts of a list.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ListedRun {
     /// The run.
     pub run: Run,
     /// The target's colour.
@@ -31,7 +31,7 @@ pub struct Line {
     pub load: String,
 }
 
-impl Line {
+impl ListedRun {
     /// Creates the row of a run.
     pub fn new(run: Run, marks: &Marks) -> Self {
         Self { mark: marks.of(&run.spec.target), load: load(&run), run }
@@ -53,7 +53,7 @@ impl Line {
 
     /// The load with all details.
     pub fn how_hard(&self) -> Option<String> {
-        loads::of(&self.run.spec, loads::with_max_vus).or_else(|| how_hard(&self.run))
+        loads::describe_with(&self.run.spec, loads::with_max_vus).or_else(|| how_hard(&self.run))
     }
 
     /// The beginning of its note.
@@ -71,9 +71,9 @@ impl Line {
 
 /// An unfinished run with its progress.
 #[derive(Clone, Debug)]
-pub struct Doing {
+pub struct RunProgress {
     /// The run.
-    pub line: Line,
+    pub line: ListedRun,
     /// Completed share of its time; none while queued or if unknown.
     pub share: Option<f64>,
     /// Remaining time in words: `12 s left`, `takes 15 s`.
@@ -84,12 +84,13 @@ pub struct Doing {
     pub step: Option<String>,
 }
 
-impl Doing {
+impl RunProgress {
     /// Estimates the progress of a run from others of the same plan.
     pub fn new(run: Run, marks: &Marks, others: &[&Run], now_ms: i64) -> Self {
-        let mut doing = Self { share: None, left: String::new(), rate: None, step: None, line: Line::new(run, marks) };
-        doing.refresh(others, None, now_ms);
-        doing
+        let mut progress =
+            Self { share: None, left: String::new(), rate: None, step: None, line: ListedRun::new(run, marks) };
+        progress.refresh(others, None, now_ms);
+        progress
     }
 
     /// Updates the progress.
@@ -109,7 +110,7 @@ impl Doing {
     }
 
     /// The current activity.
-    pub fn sentence(&self) -> String {
+    pub fn activity(&self) -> String {
         let sentence = match self.line.run.phase {
             Phase::Queued => "Waiting for an agent.",
             Phase::Leased => "Assigned to an agent.",
@@ -143,7 +144,7 @@ fn left_text(left: Option<f64>, started: bool) -> String {
 /// Returns the badge of a run's verdict or phase.
 pub fn state(run: &Run) -> Badge {
     let pill = match run.verdict.filter(|_| run.phase == Phase::Finished) {
-        Some(verdict) => badge::state(verdict.as_str()).about(reasons(run)),
+        Some(verdict) => badge::state(verdict.as_str()).with_tooltip(reasons(run)),
         None => badge::state(run.phase.as_str()),
     };
     if run.spec.profiled { pill.and("profiled") } else { pill }
@@ -167,7 +168,7 @@ pub fn load(run: &Run) -> String {
 
 fn how_hard(run: &Run) -> Option<String> {
     // An import has only the maximum number of VUs.
-    loads::of(&run.spec, loads::words).or_else(|| run.spec.vus.map(vus_text))
+    loads::describe_with(&run.spec, loads::describe).or_else(|| run.spec.vus.map(vus_text))
 }
 
 fn vus_text(vus: u32) -> String {
@@ -224,10 +225,10 @@ mod tests {
     fn a_running_run_shows_its_time_left_and_a_queued_one_its_duration() {
         let run = measuring("servy");
         let started = run.started_at_ms.expect("it has started");
-        let doing = |run: Run, at| Doing::new(run, &Marks::default(), &[], started + at);
-        assert_eq!(plain(&doing(run.clone(), 3_500).left), "10 s left");
-        assert_eq!(doing(run.clone(), 60_000).left, "any moment");
-        let mut fast = doing(run.clone(), 3_500);
+        let progress = |run: Run, at| RunProgress::new(run, &Marks::default(), &[], started + at);
+        assert_eq!(plain(&progress(run.clone(), 3_500).left), "10 s left");
+        assert_eq!(progress(run.clone(), 60_000).left, "any moment");
+        let mut fast = progress(run.clone(), 3_500);
         assert_eq!(fast.speed(), None);
         fast.refresh(&[], Some(Rate { rps: 1_234.5, failed_rps: 0.5 }), started + 4_500);
         let speed = fast.speed().map(|speed| plain(&speed));
@@ -236,8 +237,8 @@ mod tests {
             ("9 s left".to_owned(), Some("1,235 requests/s, 0.500 failed/s"))
         );
         let waiting = Run { phase: Phase::Queued, started_at_ms: None, ..run.clone() };
-        let waiting = doing(waiting, 0);
+        let waiting = progress(waiting, 0);
         assert_eq!((plain(&waiting.left), waiting.share), ("takes 14 s".to_owned(), None));
-        assert_eq!(doing(Run { spec: RunSpec { duration_s: None, ..run.spec.clone() }, ..run }, 0).share, None);
+        assert_eq!(progress(Run { spec: RunSpec { duration_s: None, ..run.spec.clone() }, ..run }, 0).share, None);
     }
 }

@@ -141,8 +141,8 @@ pub async fn past(rows: &Rows, runs: Vec<RunId>, except: &[RunId], limit: i64) -
 /// How many runs back the history of a cell reaches; before that, the machine has probably changed.
 const RECENT: i64 = 20_000;
 
-/// Returns how often repetitions were added to the experiment where that was done most often, and the repetitions before
-/// each addition, where known.
+/// Returns how often repetitions were added to the experiment where that was done most often, and the repetitions
+/// before each addition, where known.
 pub async fn looks(pool: &SqlitePool, experiments: &[ExperimentId]) -> sqlx::Result<(usize, Vec<usize>)> {
     let ids = serde_json::to_string(experiments).map_err(decode)?;
     let most = sqlx::query!(

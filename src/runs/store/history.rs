@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
 use crate::app::rows::{MAX_SEARCH, MAX_WORK, Rows};
 use crate::runs::{
-    column::{Column, First, Order},
-    filter::{Among, Field, Filter, PHASES, VERDICTS},
+    column::{Column, Order, SortOrder},
+    filter::{Field, Filter, PHASES, RunScope, VERDICTS},
     model::Run,
     store::row::select,
 };
@@ -183,7 +183,7 @@ fn count(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Res
 
 /// A part of a list that one statement reads.
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum ListSlice {
     /// All runs with the metric.
     All,
     /// Runs with the same value as a run, after it.
@@ -195,10 +195,10 @@ enum Part {
 }
 
 /// Returns the parts after the last run of the previous page; none if that run does not exist.
-fn parts(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Result<Option<Vec<Part>>> {
+fn parts(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Result<Option<Vec<ListSlice>>> {
     // Every run has a submission time, and searching for one without would scan all runs.
-    let missing = (filter.order.column != Column::Submitted).then_some(Part::Missing(None));
-    let Some(before) = &filter.before else { return Ok(Some([Part::All].into_iter().chain(missing).collect())) };
+    let missing = (filter.order.column != Column::Submitted).then_some(ListSlice::Missing(None));
+    let Some(before) = &filter.before else { return Ok(Some([ListSlice::All].into_iter().chain(missing).collect())) };
     let figure = ordered_by(filter.order, lead);
     let place = format!("select seq, cast({figure} as real) from run where id = ?");
     let place: Option<(i64, Option<f64>)> = connection
@@ -206,8 +206,8 @@ fn parts(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Res
         .query_row([before.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(place.map(|(seq, figure)| match figure {
-        Some(figure) => [Part::Ties(figure, seq), Part::Beyond(figure)].into_iter().chain(missing).collect(),
-        None => vec![Part::Missing(Some(seq))],
+        Some(figure) => [ListSlice::Ties(figure, seq), ListSlice::Beyond(figure)].into_iter().chain(missing).collect(),
+        None => vec![ListSlice::Missing(Some(seq))],
     }))
 }
 
@@ -221,11 +221,11 @@ fn ordered_by(order: Order, lead: &Lead) -> &'static str {
 }
 
 /// Writes what follows `select … from run`. Column and index names come from fixed lists; all values are bound.
-fn statement(filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> Statement {
-    let Filter { equal, label, text, among, .. } = filter;
+fn statement(filter: &Filter, lead: &Lead, part: &ListSlice, limit: i64) -> Statement {
+    let Filter { equal, label, text, scope: among, .. } = filter;
     let index = match lead {
         // The index of a metric does not contain runs without it.
-        Lead::Order if !matches!(part, Part::Missing(_)) => index_of(filter.order),
+        Lead::Order if !matches!(part, ListSlice::Missing(_)) => index_of(filter.order),
         Lead::Field(_, index) => Some(*index),
         Lead::Window => Some("run_by_queued_at"),
         Lead::Order | Lead::Label | Lead::Text => None,
@@ -236,7 +236,7 @@ fn statement(filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> Statement
         None => statement.push(" not indexed"),
     };
     statement.push(" where deleted_at is null");
-    if *among == Among::Ended {
+    if *among == RunScope::Ended {
         statement.push(" and phase in ('finished', 'failed', 'cancelled', 'lost')");
     }
     for (field, value) in equal {
@@ -284,26 +284,26 @@ fn push_equal(statement: &mut Statement, field: Field, value: &str) {
     }
 }
 
-fn push_part(statement: &mut Statement, figure: &str, first: First, part: &Part) {
+fn push_part(statement: &mut Statement, figure: &str, first: SortOrder, part: &ListSlice) {
     let (beyond, way) = match first {
-        First::Greatest => ("<", " desc"),
-        First::Least => (">", ""),
+        SortOrder::Greatest => ("<", " desc"),
+        SortOrder::Least => (">", ""),
     };
-    let presence = if matches!(part, Part::Missing(_)) { "null" } else { "not null" };
+    let presence = if matches!(part, ListSlice::Missing(_)) { "null" } else { "not null" };
     statement.push(format!(" and {figure} is {presence}"));
     match part {
-        Part::All => {
+        ListSlice::All => {
             statement.push(format!(" order by {figure}{way}, seq{way}"));
         }
-        Part::Ties(value, seq) => {
+        ListSlice::Ties(value, seq) => {
             statement.push(format!(" and {figure} = ")).push_bind(*value);
             statement.push(format!(" and seq {beyond} ")).push_bind(*seq).push(format!(" order by seq{way}"));
         }
-        Part::Beyond(value) => {
+        ListSlice::Beyond(value) => {
             statement.push(format!(" and {figure} {beyond} ")).push_bind(*value);
             statement.push(format!(" order by {figure}{way}, seq{way}"));
         }
-        Part::Missing(after) => {
+        ListSlice::Missing(after) => {
             if let Some(seq) = after {
                 statement.push(" and seq < ").push_bind(*seq);
             }

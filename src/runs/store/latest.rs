@@ -36,7 +36,7 @@ pub async fn used_sizes(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
 
 /// A result of a target, with what a chart over time needs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct TargetResult {
     /// What was measured.
     pub spec: RunSpec,
     /// The rest.
@@ -60,7 +60,7 @@ pub struct Measurement {
     pub verdict: Option<String>,
 }
 
-impl Measured {
+impl TargetResult {
     /// Whether two results may share a line: only with equal settings.
     pub fn has_setting_of(&self, other: &Self) -> bool {
         self.spec == other.spec && self.result.agent == other.result.agent
@@ -72,12 +72,12 @@ impl Measured {
     }
 
     /// Describes the setting: `2 vCPU / 4 GiB · hash · 10 VUs · 10 s · on rack`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { spec, result } = self;
         let mut parts: Vec<String> = spec.size.iter().map(|size| &size.name).chain(&spec.scenario).cloned().collect();
         parts.extend(spec.parameters.iter().map(|(name, value)| format!("{name}={value}")));
         let vus = || spec.vus.and_then(|vus| usize::try_from(vus).ok()).map(|vus| format::plural(vus, "VU"));
-        parts.extend(load::of(spec, load::words).or_else(vus));
+        parts.extend(load::describe_with(spec, load::describe).or_else(vus));
         parts.extend(spec.duration_s.map(|seconds| format::duration(Some(seconds)).text().to_owned()));
         parts.extend(result.agent.iter().map(|agent| format!("on {agent}")));
         if parts.is_empty() { "unknown setting".to_owned() } else { parts.join(" · ") }
@@ -85,7 +85,7 @@ impl Measured {
 }
 
 /// Returns the newest valid or suspect results of a target, newest first.
-pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<Measured>> {
+pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<TargetResult>> {
     #[derive(sqlx::FromRow)]
     struct Row {
         #[sqlx(flatten)]
@@ -99,7 +99,7 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
          order by seq desc limit ?"
     )));
     let rows = rows.bind(target).bind(limit).fetch_all(pool).await?;
-    rows.into_iter().map(|Row { spec, result }| Ok(Measured { spec: spec.try_into()?, result })).collect()
+    rows.into_iter().map(|Row { spec, result }| Ok(TargetResult { spec: spec.try_into()?, result })).collect()
 }
 
 /// Returns the ids of a target's newest runs.

@@ -101,7 +101,7 @@ pub async fn by_ids(rows: &Rows, ids: &[RunId]) -> sqlx::Result<Vec<Run>> {
 }
 
 /// Returns one run.
-pub async fn one(rows: &Rows, id: &RunId) -> sqlx::Result<Option<Run>> {
+pub async fn find(rows: &Rows, id: &RunId) -> sqlx::Result<Option<Run>> {
     let id = id.to_string();
     let found = rows.read(move |connection| select(connection, "where id = ? and deleted_at is null", [id])).await?;
     Ok(found.into_iter().next())

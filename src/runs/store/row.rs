@@ -60,7 +60,7 @@ pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, vers
 impl RunRow {
     /// Reads a row of a statement that selects [`COLUMNS`] and those of the spec.
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let mut columns = Columns::of(row);
+        let mut columns = Columns::new(row);
         Ok(Self {
             seq: columns.read()?,
             id: columns.read()?,

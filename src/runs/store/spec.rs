@@ -1,5 +1,5 @@
-//! The columns of `run` that hold its spec. Nothing else names all of them. What no statement names has no column: it is
-//! JSON in the column `spec`, so that a new field needs nothing here.
+//! The columns of `run` that hold its spec. Nothing else names all of them. What no statement names has no column: it
+//! is JSON in the column `spec`, so that a new field needs nothing here.
 
 use brewbench_wire::{job::Size, run_spec::RunSpec};
 use rusqlite::types::FromSql;
@@ -75,7 +75,7 @@ pub struct Columns<'r> {
 
 impl<'r> Columns<'r> {
     /// Begins with the first column of a row.
-    pub fn of(row: &'r rusqlite::Row<'r>) -> Self {
+    pub fn new(row: &'r rusqlite::Row<'r>) -> Self {
         Self { row, at: 0 }
     }
 
@@ -258,7 +258,7 @@ mod tests {
                 now: 1,
             };
             store::queue(&mut connection, &run).await.expect("queued");
-            let stored = store::one(&db.rows, &id).await.expect("a row").expect("a run");
+            let stored = store::find(&db.rows, &id).await.expect("a row").expect("a run");
             assert_eq!(stored.spec, *spec);
             let keys = format!("select plan_key, cell_key, {EARLIER} from run where id = ?");
             let keys: (String, String, String) =

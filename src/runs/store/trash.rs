@@ -28,7 +28,7 @@ pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &AuditEvent
     .await?
     .rows_affected();
     if deleted > 0 {
-        audit::note(&mut transaction, act).await?;
+        audit::record(&mut transaction, act).await?;
         transaction.commit().await?;
     }
     Ok(deleted)
@@ -49,7 +49,7 @@ pub async fn restore(db: &Db, ids: &[RunId], since: i64, act: &AuditEvent) -> sq
     if restored.rows_affected() == 0 {
         return Ok(Vec::new());
     }
-    audit::note(&mut transaction, act).await?;
+    audit::record(&mut transaction, act).await?;
     transaction.commit().await?;
     by_ids(&db.rows, ids).await
 }

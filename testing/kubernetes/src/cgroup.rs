@@ -63,8 +63,8 @@ impl Drop for Groups {
     }
 }
 
-/// Returns the folder of each hierarchy: a single one with version 2; one per controller with version 1, and beside these
-/// an empty one of version 2, to which runc adds groups, too.
+/// Returns the folder of each hierarchy: a single one with version 2; one per controller with version 1, and beside
+/// these an empty one of version 2, to which runc adds groups, too.
 fn hierarchies() -> Vec<PathBuf> {
     if Path::new(ROOT).join("cgroup.controllers").exists() {
         return vec![ROOT.into()];

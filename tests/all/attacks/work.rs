@@ -12,7 +12,7 @@ use axum::{body::BodyDataStream, response::IntoResponse};
 use brewbench::{
     app::{error::Result, ids::RunId, state::RunChanged},
     web::{
-        live::{Beat, Concerns, Frame, Pace, View},
+        live::{Frame, Pace, Tick, Topic, View},
         live_shared,
     },
 };
@@ -118,7 +118,7 @@ async fn long_lists_are_refused_before_they_are_worked_on() {
 struct Counted(Arc<AtomicUsize>);
 
 impl View for Counted {
-    async fn frame(&mut self, _: Beat) -> Result<Frame> {
+    async fn frame(&mut self, _: Tick) -> Result<Frame> {
         let number = self.0.fetch_add(1, Ordering::SeqCst);
         Ok(Frame { patches: vec![PatchElements::new(format!("<p id=n>frame {number}</p>"))], pace: Pace::Minute })
     }
@@ -130,7 +130,7 @@ async fn a_live_page_is_rendered_once_for_all_its_streams() {
     let rendered = Arc::new(AtomicUsize::new(0));
     let follow = |n: usize| {
         let (caller, view) = (format!("caller {n}"), Counted(Arc::clone(&rendered)));
-        let page = live_shared::follow(&app.state, &caller, "a page".to_owned(), Concerns::Everything, view);
+        let page = live_shared::follow(&app.state, &caller, "a page".to_owned(), Topic::Everything, view);
         page.expect("a stream").into_response().into_body().into_data_stream()
     };
     let mut streams: Vec<_> = (0..300).map(follow).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench::auth::model::Role;
-use brewbench_wire::{Phase, messages::AgentMessage, series::Part};
+use brewbench_wire::{Phase, messages::AgentMessage, series::WindowKind};
 use serde_json::json;
 
 use super::Tab;
@@ -77,10 +77,10 @@ async fn a_run_in_progress_is_drawn_live_without_moving_the_page() {
     tab.shows("#running", "0 of 3").await;
     agent.enter(job.run, Phase::WarmingUp);
     let send = |part, seconds| agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, part, seconds))));
-    send(Part::WarmUp, 1..=3);
+    send(WindowKind::WarmUp, 1..=3);
     tab.until("!!document.querySelector('#running .live-chart .warm-up')").await;
     agent.enter(job.run, Phase::Measuring);
-    send(Part::Measured, 1..=4);
+    send(WindowKind::Measured, 1..=4);
     let points = |count: usize| {
         format!(
             "document.querySelectorAll('#running .live-chart polyline').length === 2 &&
@@ -88,7 +88,7 @@ async fn a_run_in_progress_is_drawn_live_without_moving_the_page() {
         )
     };
     tab.until(&points(7)).await;
-    send(Part::Measured, 5..=5);
+    send(WindowKind::Measured, 5..=5);
     tab.until(&points(8)).await;
     tab.shows("#running", "1,000\u{a0}requests/s").await;
     tab.shows("#running", "repetition 1 · measuring").await;
@@ -128,7 +128,7 @@ async fn the_dashboard_reserves_the_space_of_what_appears() {
         let job = agent.job().await;
         tab.shows("#running", "leased").await;
         agent.enter(job.run, Phase::Measuring);
-        agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, Part::Measured, 1..=4))));
+        agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, WindowKind::Measured, 1..=4))));
         tab.until("document.querySelectorAll('#running .live-chart polyline').length === 2").await;
         let shift: f64 = tab.eval("window.shift").await;
         println!("{width} px: layout shift {shift}");

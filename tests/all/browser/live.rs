@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench::auth::model::Role;
-use brewbench_wire::{Phase, RunId, messages::AgentMessage, series::Part};
+use brewbench_wire::{Phase, RunId, messages::AgentMessage, series::WindowKind};
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::harness::{
     summaries::{good, scaled},
 };
 
-fn send_seconds(agent: &Agent, run: RunId, part: Part, seconds: std::ops::RangeInclusive<u32>) {
+fn send_seconds(agent: &Agent, run: RunId, part: WindowKind, seconds: std::ops::RangeInclusive<u32>) {
     agent.send_message(&AgentMessage::Series(Box::new(delta(run, part, seconds))));
 }
 
@@ -49,15 +49,15 @@ async fn points_are_appended_and_not_duplicated_after_a_server_restart() {
     tab.go(&format!("/runs/{id}")).await;
     tab.eval::<bool>("window.same = true").await;
     tab.shows("#doing h2", "k6 warms up the target").await;
-    send_seconds(&agent, job.run, Part::WarmUp, 1..=1);
+    send_seconds(&agent, job.run, WindowKind::WarmUp, 1..=1);
     wait_for_points(&tab, 1).await;
-    send_seconds(&agent, job.run, Part::WarmUp, 2..=3);
+    send_seconds(&agent, job.run, WindowKind::WarmUp, 2..=3);
     wait_for_points(&tab, 3).await;
     agent.enter(job.run, Phase::Measuring);
-    send_seconds(&agent, job.run, Part::Measured, 1..=1);
+    send_seconds(&agent, job.run, WindowKind::Measured, 1..=1);
     wait_for_points(&tab, 4).await;
     for second in 2..=5 {
-        send_seconds(&agent, job.run, Part::Measured, second..=second);
+        send_seconds(&agent, job.run, WindowKind::Measured, second..=second);
         wait_for_points(&tab, 3 + second).await;
     }
     tab.shows("#doing", "1,000\u{a0}requests/s").await;
@@ -74,16 +74,16 @@ async fn points_are_appended_and_not_duplicated_after_a_server_restart() {
     .await;
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
     agent.connect(&app).await.expect("accepted");
-    send_seconds(&agent, job.run, Part::WarmUp, 1..=3);
-    send_seconds(&agent, job.run, Part::Measured, 1..=4);
-    send_seconds(&agent, job.run, Part::Measured, 5..=6);
+    send_seconds(&agent, job.run, WindowKind::WarmUp, 1..=3);
+    send_seconds(&agent, job.run, WindowKind::Measured, 1..=4);
+    send_seconds(&agent, job.run, WindowKind::Measured, 5..=6);
     for tab in [&tab, &late] {
         wait_for_points(tab, 9).await;
         assert!(tab.eval::<bool>("document.querySelector('#news').childElementCount === 0").await);
     }
     // The tenth second redraws all charts; later ones are appended.
     for second in 7..=12 {
-        send_seconds(&agent, job.run, Part::Measured, second..=second);
+        send_seconds(&agent, job.run, WindowKind::Measured, second..=second);
         wait_for_points(&tab, 3 + second).await;
     }
     tab.until("document.querySelectorAll('#seconds-of-run tbody tr').length >= 13").await;
@@ -124,7 +124,7 @@ async fn the_page_of_an_experiment_shows_the_current_run_and_how_intervals_narro
     let card = format!("#current-{}", runs[0]);
     tab.shows(&card, "warming up").await;
     tab.eval::<bool>(OBSERVE_SHIFTS).await;
-    send_seconds(&agent, job.run, Part::WarmUp, 1..=2);
+    send_seconds(&agent, job.run, WindowKind::WarmUp, 1..=2);
     let points = |spark: usize| {
         format!("document.querySelectorAll('{card} polyline')[{spark}]?.getAttribute('points').split(' ').length")
     };
@@ -133,7 +133,7 @@ async fn the_page_of_an_experiment_shows_the_current_run_and_how_intervals_narro
     tab.shows(&card, "measuring").await;
     tab.shows(&card, "repetition 1 of at most 6").await;
     for second in 1..=3 {
-        send_seconds(&agent, job.run, Part::Measured, second..=second);
+        send_seconds(&agent, job.run, WindowKind::Measured, second..=second);
         tab.until(&format!("{} === {}", points(0), 2 + second)).await;
     }
     tab.shows(&card, "1,000\u{a0}requests/s").await;

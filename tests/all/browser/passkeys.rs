@@ -47,16 +47,17 @@ async fn a_registration_link_works_once_and_its_passkey_logs_in() {
     let link = link(&app).await;
     register(&tab, &link, "Ada").await;
     tab.wait_for_path("/").await;
-    tab.shows(".who .name", "Ada").await;
+    tab.shows(".who .sr", "Account of Ada").await;
     tab.assert_no_errors().await;
 
+    tab.click(".who summary").await;
     tab.click(".who form[action='/logout'] button").await;
     tab.wait_for_path("/login").await;
     tab.go("/runs?before=x").await;
     tab.wait_for_path("/login?next=%2Fruns%3Fbefore%3Dx").await;
     tab.click("[data-passkey=login]").await;
     tab.wait_for_path("/runs?before=x").await;
-    tab.shows(".who .name", "Ada").await;
+    tab.shows(".who .sr", "Account of Ada").await;
     tab.assert_no_errors().await;
 
     tab.go(&link).await;
@@ -103,6 +104,7 @@ async fn an_unverified_user_cannot_log_in() {
     let device = device(&tab).await;
     register(&tab, &link(&app).await, "Ada").await;
     tab.wait_for_path("/").await;
+    tab.click(".who summary").await;
     tab.click(".who form[action='/logout'] button").await;
     tab.wait_for_path("/login").await;
 

@@ -38,7 +38,8 @@ async fn a_second_passkey_logs_in_and_the_last_one_cannot_be_removed() {
     let first = device(&tab).await;
     register(&tab, &app.invite(Role::Viewer).await, "Ada").await;
     tab.wait_for_path("/").await;
-    tab.click(".who .name").await;
+    tab.click(".who summary").await;
+    tab.click(".who a[href='/account']").await;
     tab.wait_for_path("/account").await;
     tab.shows(".note", "You have one passkey").await;
     assert_eq!(tab.eval::<usize>("document.querySelectorAll('a[href$=\"/remove\"]').length").await, 0);
@@ -53,6 +54,7 @@ async fn a_second_passkey_logs_in_and_the_last_one_cannot_be_removed() {
     tab.click("form[data-passkey=add] button").await;
     tab.until(&format!("{PASSKEYS} === 2")).await;
 
+    tab.click(".who summary").await;
     tab.click(".who form[action='/logout'] button").await;
     tab.wait_for_path("/login").await;
     tab.click("[data-passkey=login]").await;

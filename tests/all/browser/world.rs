@@ -8,7 +8,7 @@ use brewbench_wire::{
     messages::{AgentMessage, Hello},
     now_ms,
     outcome::{Cause, Ended, Mechanism, Observed, Outcome},
-    series::{Packed, Part},
+    series::{Packed, WindowKind},
 };
 use serde_json::json;
 
@@ -273,7 +273,8 @@ impl World {
         Self { name: "full", app, places: map.0, _agents: generators.into_iter().chain([agent]).collect() }
     }
 
-    /// A site whose agent generates load in a cluster: a run by twelve Pods, one by the agent's own k6, and one that lost a Pod.
+    /// A site whose agent generates load in a cluster: a run by twelve Pods, one by the agent's own k6, and one that
+    /// lost a Pod.
     pub async fn cluster() -> Self {
         let (app, mut map) = (app().await, Map::default());
         let user = app.user().await;
@@ -597,8 +598,8 @@ async fn measuring(app: &App, user: &Actor, agent: &mut Agent) -> String {
     let job = agent.job().await;
     agent.enter(job.run, Phase::Preparing);
     agent.enter(job.run, Phase::Measuring);
-    agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, Part::WarmUp, 1..=3))));
-    agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, Part::Measured, 1..=20))));
+    agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, WindowKind::WarmUp, 1..=3))));
+    agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, WindowKind::Measured, 1..=20))));
     let id = job.run.to_string();
     app.until("a run in phase measuring", async || (user.run(&id).await["phase"] == "measuring").then_some(())).await;
     id

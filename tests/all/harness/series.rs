@@ -7,7 +7,7 @@ use brewbench_wire::{
     histogram::Histogram,
     now_ms,
     reports::read,
-    series::{Consumption, Delta, Host, Packed, Part, Second, Series, Usage, Window},
+    series::{Consumption, Delta, Host, Packed, Second, Series, Usage, Window, WindowKind},
 };
 
 /// Ten identical seconds after two of warm-up, packed.
@@ -46,14 +46,14 @@ pub fn window(seconds: u32) -> Window {
 
 /// A range of seconds of a run with their usage, after a warm-up of three seconds. The first sample of the measurement
 /// is omitted, because timestamps are unique.
-pub fn delta(run: RunId, part: Part, seconds: RangeInclusive<u32>) -> Delta {
+pub fn delta(run: RunId, part: WindowKind, seconds: RangeInclusive<u32>) -> Delta {
     let after = seconds.start() - 1;
     let all = window(*seconds.end());
-    let from_ms = if part == Part::WarmUp && after == 0 { i32::MIN } else { after.cast_signed() * 1_000 };
+    let from_ms = if part == WindowKind::WarmUp && after == 0 { i32::MIN } else { after.cast_signed() * 1_000 };
     let usage = all.usage.into_iter().filter(|usage| usage.at_ms > from_ms);
     let mut series = Series::default();
     *series.part_mut(part) = Some(Window {
-        start_ms: if part == Part::WarmUp { 1_790_000_000_000 } else { 1_790_000_003_000 },
+        start_ms: if part == WindowKind::WarmUp { 1_790_000_000_000 } else { 1_790_000_003_000 },
         seconds: all.seconds.into_iter().filter(|second| second.until_ms > after * 1_000).collect(),
         usage: usage.collect(),
         ..Window::default()

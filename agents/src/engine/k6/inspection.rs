@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::engine::k6::Script;
 use crate::host::cleanup::create_run_folder;
 use crate::run::context::RunContext;
-use crate::sandbox::{Side, cores};
+use crate::sandbox::{ProgramRole, cores};
 
 /// Timeout, so that an endless script does not block the agent.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ async fn try_inspect(
         Ok(script) => script,
         Err(message) => return Ok(Finding::Invalid { message }),
     };
-    let group = context.sandbox.open(RunId(id), Side::Generator);
+    let group = context.sandbox.open(RunId(id), ProgramRole::Generator);
     let group = group.map_err(|error| format!("can't create a control group: {error}"))?;
     let cores = cores::allowed();
     let finding = tokio::select! {

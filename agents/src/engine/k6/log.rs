@@ -119,7 +119,7 @@ impl State {
         if let Some(entry) = Entry::parse(line) {
             self.is_progress = false;
             if !entry.is_of_script() {
-                self.note(&entry);
+                self.observe(&entry);
             }
             return entry.level != "debug";
         }
@@ -139,7 +139,7 @@ impl State {
         !is_introduction && !line.trim().is_empty()
     }
 
-    fn note(&mut self, entry: &Entry<'_>) {
+    fn observe(&mut self, entry: &Entry<'_>) {
         match entry.level {
             "debug" => self.note_event(entry, self.clock.now_ms()),
             "error" => self.note_error(entry),

@@ -30,7 +30,7 @@ use version::{SUPPORTED, Version};
 use brewbench_wire::engine::{Capability, EngineOffer};
 use brewbench_wire::job::Segment;
 use brewbench_wire::run_spec::{HttpVersion, RunSpec};
-use brewbench_wire::series::Part;
+use brewbench_wire::series::WindowKind;
 
 use crate::run::address_policy::{AddressPolicy, LoadLimits};
 use crate::sandbox::Group;
@@ -71,8 +71,8 @@ const NO_INTERFACE: &str = "";
 /// The variable that disables k6's usage report.
 const NO_USAGE_REPORT: &str = "K6_NO_USAGE_REPORT";
 
-/// How long k6 lets iterations finish at the end of a load that replaces the script's own: as long as k6 does by itself,
-/// which also bounds a script that sleeps for longer.
+/// How long k6 lets iterations finish at the end of a load that replaces the script's own: as long as k6 does by
+/// itself, which also bounds a script that sleeps for longer.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
 /// Time for k6's own start and exit.
@@ -147,10 +147,10 @@ pub enum Round {
 
 impl Round {
     /// Returns the part of the series that it makes.
-    pub fn part(self) -> Part {
+    pub fn part(self) -> WindowKind {
         match self {
-            Self::WarmUp => Part::WarmUp,
-            Self::Measure => Part::Measured,
+            Self::WarmUp => WindowKind::WarmUp,
+            Self::Measure => WindowKind::Measured,
         }
     }
 }
@@ -166,7 +166,7 @@ pub struct Bounds {
 
 /// A k6 process.
 #[derive(Debug)]
-pub struct Started {
+pub struct K6Process {
     /// The process.
     pub process: Process,
     /// What it reports; `None` for a warm-up.
@@ -175,7 +175,7 @@ pub struct Started {
 
 /// The load on a running target.
 #[derive(Clone, Copy, Debug)]
-pub struct LoadOn<'a> {
+pub struct LoadTarget<'a> {
     /// Base URL of the target.
     pub base_url: &'a str,
     /// The part of the load, if other agents generate the rest.
@@ -230,11 +230,11 @@ impl K6 {
     pub fn start(
         &self,
         script: &Script,
-        load: &LoadOn<'_>,
+        load: &LoadTarget<'_>,
         round: Round,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Started> {
+    ) -> io::Result<K6Process> {
         let arguments = self.round_arguments(script, load, round, recording);
         self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
     }
@@ -243,11 +243,11 @@ impl K6 {
     pub fn start_paused(
         &self,
         script: &Script,
-        load: &LoadOn<'_>,
+        load: &LoadTarget<'_>,
         paused: &Paused,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Started> {
+    ) -> io::Result<K6Process> {
         let mut arguments = self.round_arguments(script, load, Round::Measure, recording);
         arguments.push("--paused".to_owned());
         self.run(script, load, (arguments, Round::Measure, &paused.address()), recording, group)
@@ -256,31 +256,31 @@ impl K6 {
     fn run(
         &self,
         script: &Script,
-        load: &LoadOn<'_>,
+        load: &LoadTarget<'_>,
         (mut arguments, round, interface): (Vec<String>, Round, &str),
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Started> {
+    ) -> io::Result<K6Process> {
         arguments.extend(load.reach.arguments(load.own));
         arguments.extend(script.arguments(load.base_url, round, interface));
         let mut plan = self.plan(script, arguments, load.cores);
         plan.environment.extend(modules::environment(load.base_url, load.own));
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
         Ok(match round {
-            Round::WarmUp => Started { process: Process::start(&plan, group)?, log: None },
+            Round::WarmUp => K6Process { process: Process::start(&plan, group)?, log: None },
             Round::Measure => {
                 let log = Log::new(recording.map_or_else(Clock::new, Recording::clock));
                 let log = match recording {
                     Some(recording) => log.notifying(recording.edges()),
                     None => log,
                 };
-                Started { process: Process::start_observed(&plan, group, log.observer())?, log: Some(log) }
+                K6Process { process: Process::start_observed(&plan, group, log.observer())?, log: Some(log) }
             }
         })
     }
 
-    /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the script's
-    /// top-level code. The error is a sentence.
+    /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the
+    /// script's top-level code. The error is a sentence.
     pub async fn bounds(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
         let inspected = self.inspect(script, group, cores, INSPECTION).await;
         let output = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;
@@ -298,7 +298,7 @@ impl K6 {
         cores: &[usize],
         limit: Duration,
     ) -> Result<String, String> {
-        let mut arguments = words(&["inspect", "--execution-requirements", "--no-color"]);
+        let mut arguments = to_strings(&["inspect", "--execution-requirements", "--no-color"]);
         // Like that of a run, so that a script can't tell the check from a run by it.
         let target = Paused::choose().map_or_else(|_| "127.0.0.1".to_owned(), |free| free.address());
         arguments.extend(script.arguments(&format!("http://{target}"), Round::Measure, NO_INTERFACE));
@@ -317,30 +317,30 @@ impl K6 {
     fn round_arguments(
         &self,
         script: &Script,
-        load: &LoadOn<'_>,
+        load: &LoadTarget<'_>,
         round: Round,
         recording: Option<&Recording>,
     ) -> Vec<String> {
-        let mut arguments = words(&["run", "--no-usage-report", "--no-color"]);
+        let mut arguments = to_strings(&["run", "--no-usage-report", "--no-color"]);
         match round {
-            Round::WarmUp => arguments.extend(words(&["--quiet", "--summary-mode=disabled", "--no-thresholds"])),
+            Round::WarmUp => arguments.extend(to_strings(&["--quiet", "--summary-mode=disabled", "--no-thresholds"])),
             Round::Measure => {
                 // Scenarios, interrupted iterations and the end of a load are in debug messages and progress only.
-                arguments.extend(words(&["--verbose", "--summary-trend-stats", TREND_STATS, "--summary-export"]));
+                arguments.extend(to_strings(&["--verbose", "--summary-trend-stats", TREND_STATS, "--summary-export"]));
                 arguments.push(script.summary_file().display().to_string());
             }
         }
         if let Some(segment) = load.segment {
             let (own, all) = (segment.segment(), segment.sequence());
-            arguments.extend(words(&["--execution-segment", &own, "--execution-segment-sequence", &all]));
+            arguments.extend(to_strings(&["--execution-segment", &own, "--execution-segment-sequence", &all]));
         }
         if recording.is_some() {
-            arguments.extend(words(&["--out", SERIES_OUTPUT]));
+            arguments.extend(to_strings(&["--out", SERIES_OUTPUT]));
             // A flag overrides the scenario's parameters.
             if self.version.has_feature_flags() {
-                arguments.extend(words(&["--features", "native-histograms"]));
+                arguments.extend(to_strings(&["--features", "native-histograms"]));
             }
-            arguments.extend(words(&["--system-tags", script.system_tags()]));
+            arguments.extend(to_strings(&["--system-tags", script.system_tags()]));
         }
         arguments
     }
@@ -380,7 +380,7 @@ fn push_settings(url: &str, sets_histograms: bool) -> Vec<(String, String)> {
     settings.into_iter().chain(histograms).map(named).collect()
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+fn to_strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 

@@ -1,5 +1,5 @@
-//! Receives k6's pushes: an HTTP endpoint at a random path known only to this run's k6. It is a loopback port, unless the
-//! load comes from other machines.
+//! Receives k6's pushes: an HTTP endpoint at a random path known only to this run's k6. It is a loopback port, unless
+//! the load comes from other machines.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,8 +27,8 @@ use crate::engine::k6::remote_write::MAX_BODY;
 use crate::series::clock::Clock;
 use crate::series::collector::{Collector, Scope};
 
-/// Connections that have sent nothing to a secret path. Any program on this machine can open more, but another one takes
-/// the place of the oldest, and k6 sends its request with the connection. The limit protects memory.
+/// Connections that have sent nothing to a secret path. Any program on this machine can open more, but another one
+/// takes the place of the oldest, and k6 sends its request with the connection. The limit protects memory.
 const MAX_STRANGERS: usize = 256;
 
 /// Closes connections that send no request.
@@ -158,8 +158,8 @@ impl Receiver {
         Arrivals(self.sources.clone())
     }
 
-    /// Returns everything received, in the order of the names. k6 waits for the response to its last push, so nothing is
-    /// missing once it has exited.
+    /// Returns everything received, in the order of the names. k6 waits for the response to its last push, so nothing
+    /// is missing once it has exited.
     pub fn finish(self) -> Vec<Received> {
         let finish = |source: &Arc<Source>| {
             let empty = Collector::new(source.clock.now_ms(), Scope::All);

@@ -106,14 +106,14 @@ mod tests {
         series.iter().flat_map(|series| [vec![0x0a], series.encode_length_delimited_to_vec()].concat()).collect()
     }
 
-    fn named(name: &str) -> TimeSeries {
+    fn series_named(name: &str) -> TimeSeries {
         let label = Label { name: "__name__".to_owned(), value: name.to_owned() };
         TimeSeries { labels: vec![label], ..TimeSeries::default() }
     }
 
     #[test]
     fn series_survive_a_round_trip_and_other_fields_are_skipped() {
-        let (first, second) = (named("a"), named("b"));
+        let (first, second) = (series_named("a"), series_named("b"));
         let metadata = [0x1a, 0x02, 0x08, 0x01];
         let bytes = [message(std::slice::from_ref(&first)), metadata.to_vec(), message(std::slice::from_ref(&second))];
         let push = Push::unpack(&pack(&bytes.concat())).expect("unpacked");
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn a_truncated_push_is_rejected() {
-        let complete = pack(&message(&[named("a"), named("b")]));
+        let complete = pack(&message(&[series_named("a"), series_named("b")]));
         assert!((0..complete.len()).all(|end| Push::unpack(&complete[..end]).is_err()));
-        let inner = message(&[named("a")]);
+        let inner = message(&[series_named("a")]);
         assert_eq!(Push::unpack(&pack(&inner[..inner.len() - 1])).err(), Some(Fault::NotProtobuf));
     }
 

@@ -15,7 +15,7 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use super::wrapper::{self, Traits};
 use super::{Round, modules, tags, waits};
-use crate::sandbox::Side;
+use crate::sandbox::ProgramRole;
 use crate::sandbox::cage::user;
 use crate::series::collector::Scope;
 
@@ -71,7 +71,7 @@ impl Script {
         let others = scenario.files.values().chain(parameters.values());
         let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
         let system_tags = tags::system_tags(&texts);
-        let (may_wait, traits) = (waits::may_wait(&texts), Traits::of(&texts));
+        let (may_wait, traits) = (waits::may_wait(&texts), Traits::find(&texts));
         let missing = missing_in_options(scenario, &parameters.keys().cloned().collect());
         let wrappers = [(WARM_UP, Round::WarmUp), (MEASURED, Round::Measure)].map(|(name, round)| {
             (name, wrapper::wrapper((spec.load(), spec.longest_warm_up()), round, traits, SCRIPT))
@@ -100,10 +100,12 @@ impl Script {
     /// Lets k6 read the scenario, and write to the other folders.
     fn hand_over(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.folder())? {
-            user::show(&entry?.path(), Side::Generator)?;
+            user::show(&entry?.path(), ProgramRole::Generator)?;
         }
-        user::show(&self.folder(), Side::Generator)?;
-        [self.files_folder(), self.results_folder()].iter().try_for_each(|folder| user::give(folder, Side::Generator))
+        user::show(&self.folder(), ProgramRole::Generator)?;
+        [self.files_folder(), self.results_folder()]
+            .iter()
+            .try_for_each(|folder| user::give(folder, ProgramRole::Generator))
     }
 
     /// Returns the folder of the script and its files, read-only for k6.

@@ -29,7 +29,7 @@ pub struct Traits {
 
 impl Traits {
     /// Finds the traits of a script and its files.
-    pub fn of(texts: &[&str]) -> Self {
+    pub fn find(texts: &[&str]) -> Self {
         let is_word = |word: &str| ["setup", "teardown"].contains(&word);
         let words = |text: &&str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_word);
         Self { has_setup: texts.iter().any(words), reads_names: texts.iter().any(|text| text.contains("k6/execution")) }
@@ -230,12 +230,12 @@ mod tests {
     #[test]
     fn only_a_script_that_may_have_setup_gets_tags() {
         let plain = "export default function () { doSetupOf(x); }";
-        assert_eq!(Traits::of(&[plain, "{}"]), Traits::default());
+        assert_eq!(Traits::find(&[plain, "{}"]), Traits::default());
         for text in ["export async function setup() {}", "exports.teardown = f", "export { setup } from './common.js';"]
         {
-            assert!(Traits::of(&[plain, text]).has_setup, "{text}");
+            assert!(Traits::find(&[plain, text]).has_setup, "{text}");
         }
-        let of = |text| wrapper((&Load::Script, Duration::ZERO), Round::Measure, Traits::of(&[text]), "script.js");
+        let of = |text| wrapper((&Load::Script, Duration::ZERO), Round::Measure, Traits::find(&[text]), "script.js");
         assert_eq!(of(plain), None);
         assert!(of("function setup() {}").is_some_and(|text| text.contains(r#"{"brewbench":"load"}"#)));
     }

@@ -58,7 +58,7 @@ impl Runners {
         let mut limit = patience.preparation;
         for index in 0..self.count {
             let job = self.names.job(index);
-            let fault = match self.pods.of_job(&job).as_ref().map(State::of) {
+            let fault = match self.pods.of_job(&job).as_ref().map(State::from_pod) {
                 Some(State::Ended(exit)) => Some(exit.reason),
                 Some(state) => {
                     if matches!(state, State::Unscheduled(_)) {
@@ -107,7 +107,7 @@ impl Runners {
     async fn starter_failed(&self) -> Failure {
         let (begun, job) = (Instant::now(), self.names.starter());
         loop {
-            let fault = match self.pods.of_job(&job).as_ref().map(State::of) {
+            let fault = match self.pods.of_job(&job).as_ref().map(State::from_pod) {
                 Some(State::Ended(exit)) => (exit.code != Some(0)).then_some(exit.reason),
                 Some(state) => self.fault(state, begun),
                 None => self.refusal(&job).await,
@@ -124,7 +124,7 @@ impl Runners {
         let pod = self.pods.of_job(&self.names.job(index)).ok_or_else(|| self.failure(index, "its Pod was deleted"))?;
         if self.has_operator {
             // It starts k6 as soon as that is ready, so there is nothing to wait for.
-            return Ok(Placed::of(&pod));
+            return Ok(Placed::from_pod(&pod));
         }
         let paused = self.paused(index)?;
         let begun = Instant::now();
@@ -143,7 +143,7 @@ impl Runners {
             }
             sleep(PAUSE).await;
         }
-        Ok(Placed::of(&pod))
+        Ok(Placed::from_pod(&pod))
     }
 
     /// Starts all at once. They were created at `created_ms`.

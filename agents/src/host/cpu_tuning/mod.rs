@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use record::{Change, Record};
+use record::{Change, ChangeRecord};
 
 /// Mount point of sysfs.
 pub const SYSFS: &str = "/sys";
@@ -74,7 +74,7 @@ impl CpuTuning {
                 changes.push(Change { path, before, set: wanted.to_owned() });
             }
         }
-        let record = Record::new(changes);
+        let record = ChangeRecord::new(changes);
         record.save(&self.state).map_err(|error| format!("can't write to {}: {error}", self.state.display()))?;
         drop(lock);
         let pinned = Pinned { state: self.state.clone() };
@@ -122,7 +122,7 @@ pub fn restore(state: &Path) -> io::Result<Restored> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(restored),
         Err(error) => return Err(error),
     };
-    let Some(record) = Record::load(state)? else { return Ok(restored) };
+    let Some(record) = ChangeRecord::load(state)? else { return Ok(restored) };
     if record.is_from_this_boot() {
         for Change { path, before, set } in record.changes.into_iter().rev() {
             // The CPU may have been switched off since.
@@ -134,7 +134,7 @@ pub fn restore(state: &Path) -> io::Result<Restored> {
             }
         }
     }
-    Record::remove(state)?;
+    ChangeRecord::remove(state)?;
     Ok(restored)
 }
 

@@ -12,7 +12,7 @@ const FILE: &str = "steady.json";
 
 /// All changes made for a run.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct ChangeRecord {
     boot: String,
     /// In the order they were made.
     pub changes: Vec<Change>,
@@ -29,7 +29,7 @@ pub struct Change {
     pub set: String,
 }
 
-impl Record {
+impl ChangeRecord {
     /// Creates a record for the current boot.
     pub fn new(changes: Vec<Change>) -> Self {
         Self { boot: boot_id(), changes }

@@ -94,7 +94,7 @@ impl Reader {
                 self.counts_events |= !is_clock;
             }
         } else if self.stack.len() < MAX_FRAMES
-            && let Some((symbol, module, kernel)) = place(line)
+            && let Some((symbol, module, kernel)) = parse_frame(line)
         {
             let key = (format!("{module}\0{symbol}"), kernel);
             let frame = if let Some(&known) = self.frames.get(&key) {
@@ -146,7 +146,7 @@ fn header(line: &str) -> Option<(u64, &str)> {
 }
 
 /// Parses address, symbol and module; also returns whether the address is in the kernel.
-fn place(line: &str) -> Option<(&str, &str, bool)> {
+fn parse_frame(line: &str) -> Option<(&str, &str, bool)> {
     let (address, rest) = line.trim().split_once(' ')?;
     let address = u64::from_str_radix(address, 16).ok()?;
     let rest = rest.trim_end().strip_suffix(')')?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::group_of_device;
 use super::user::User;
-use crate::sandbox::Side;
+use crate::sandbox::ProgramRole;
 use crate::sandbox::process::is_script;
 
 /// The bit of a mode with which everybody may enter a folder or execute a file.
@@ -23,10 +23,10 @@ pub enum Access {
     Write,
 }
 
-/// Explains why the user of a side has no such access to a file or folder; `None` if it can, or if that is the
+/// Explains why the user of a role has no such access to a file or folder; `None` if it can, or if that is the
 /// agent's user. Missing files are reported elsewhere.
-pub fn obstacle(side: Side, path: &Path, access: Access) -> Option<String> {
-    let user = User::of(side)?;
+pub fn obstacle(role: ProgramRole, path: &Path, access: Access) -> Option<String> {
+    let user = User::for_role(role)?;
     let path = path.canonicalize().ok()?;
     let closed = closed_folder(user, &path).filter(|_| access != Access::Start || is_script(&path));
     let wanted = match access {
@@ -38,7 +38,7 @@ pub fn obstacle(side: Side, path: &Path, access: Access) -> Option<String> {
         Access::Write => 0o2,
     };
     let (shown, number) = (path.display(), user.uid());
-    let whose = format!("the user of {}s ({number})", side.as_str());
+    let whose = format!("the user of {}s ({number})", role.as_str());
     if let Some(folder) = closed {
         let folder = folder.display();
         return Some(format!("{whose} can't enter {folder}: run `chmod o+x {folder}`, or move {shown}"));
@@ -53,10 +53,10 @@ pub fn obstacle(side: Side, path: &Path, access: Access) -> Option<String> {
     })
 }
 
-/// Whether the user of a side can't pass through the folders above a file.
-pub fn is_closed(side: Side, path: &Path) -> bool {
+/// Whether the user of a role can't pass through the folders above a file.
+pub fn is_closed(role: ProgramRole, path: &Path) -> bool {
     let path = path.canonicalize();
-    User::of(side).zip(path.ok()).is_some_and(|(user, path)| closed_folder(user, &path).is_some())
+    User::for_role(role).zip(path.ok()).is_some_and(|(user, path)| closed_folder(user, &path).is_some())
 }
 
 /// Returns the outermost folder above a path that a user can't enter.
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_first_closed_folder_and_what_opens_it_are_named() {
-        let Some(user) = User::of(Side::Target) else { return };
+        let Some(user) = User::for_role(ProgramRole::Target) else { return };
         let number = user.uid();
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("below/file");
@@ -102,7 +102,7 @@ mod tests {
         fs::write(&file, "").expect("a file");
         let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
         let whose = format!("the user of targets ({number}) can't");
-        let of = |access| obstacle(Side::Target, &file, access);
+        let of = |access| obstacle(ProgramRole::Target, &file, access);
 
         set(folder.path(), 0o700);
         let (closed, shown) = (folder.path().display(), file.display());
@@ -113,7 +113,7 @@ mod tests {
         fs::write(&file, "\x7fELF").expect("a file");
         set(&file, 0o711);
         assert_eq!(of(Access::Start), None);
-        assert!(is_closed(Side::Target, &file) && !is_closed(Side::Target, folder.path()));
+        assert!(is_closed(ProgramRole::Target, &file) && !is_closed(ProgramRole::Target, folder.path()));
 
         set(folder.path(), 0o711);
         set(&file, 0o640);

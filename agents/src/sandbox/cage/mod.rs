@@ -26,7 +26,7 @@ use nix::unistd::Gid;
 
 use self::access::Access;
 use self::user::User;
-use super::Side;
+use super::ProgramRole;
 
 /// What a program may access beyond what every program needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,28 +98,28 @@ impl Cage {
         &self.home
     }
 
-    fn side(&self) -> Side {
+    fn role(&self) -> ProgramRole {
         match self.kind {
-            Kind::Target => Side::Target,
-            Kind::Generator | Kind::Reader => Side::Generator,
-            Kind::Profiler => Side::Profiler,
+            Kind::Target => ProgramRole::Target,
+            Kind::Generator | Kind::Reader => ProgramRole::Generator,
+            Kind::Profiler => ProgramRole::Profiler,
         }
     }
 
     /// Explains why the program can't start, or can't read or write what it shall; `None` if it can, as far as that is
     /// known.
     pub fn obstacle(&self, program: &Path) -> Option<String> {
-        let side = self.side();
+        let role = self.role();
         // Of a folder it may not need everything.
         let files = self.read.iter().filter(|path| path.is_file() && *path != program);
-        let start = access::obstacle(side, program, Access::Start);
-        let read = || files.into_iter().find_map(|path| access::obstacle(side, path, Access::Read));
-        start.or_else(read).or_else(|| self.write.iter().find_map(|path| access::obstacle(side, path, Access::Write)))
+        let start = access::obstacle(role, program, Access::Start);
+        let read = || files.into_iter().find_map(|path| access::obstacle(role, path, Access::Read));
+        start.or_else(read).or_else(|| self.write.iter().find_map(|path| access::obstacle(role, path, Access::Write)))
     }
 
     /// Whether the program's user can't pass through the folders above a file.
     pub fn is_closed(&self, path: &Path) -> bool {
-        access::is_closed(self.side(), path)
+        access::is_closed(self.role(), path)
     }
 
     /// Prepares everything for [`Lock::close`]; `None` for an open cage. Fails if the kernel refuses a rule.
@@ -127,14 +127,14 @@ impl Cage {
         if self.kind == Kind::Profiler {
             return Ok(None);
         }
-        let user = User::of(self.side());
+        let user = User::for_role(self.role());
         let refused = calls::Refused {
             network: self.kind == Kind::Reader,
             agents_user: user.is_none(),
             local_sockets: user.is_none() && !self.write.iter().any(|path| is_socket(path)),
         };
         let groups = self.write.iter().filter_map(|path| group_of_device(path)).collect();
-        let largest_file = (self.side() == Side::Generator).then_some(MAX_FILE);
+        let largest_file = (self.role() == ProgramRole::Generator).then_some(MAX_FILE);
         Ok(Some(Lock { ruleset: files::ruleset(self)?, filter: calls::filter(refused)?, user, groups, largest_file }))
     }
 }

@@ -1,4 +1,5 @@
-//! Drops privileges permanently, and becomes another user. Makes system calls only, so it is safe between fork and exec.
+//! Drops privileges permanently, and becomes another user. Makes system calls only, so it is safe between fork and
+//! exec.
 
 use std::io;
 
@@ -29,8 +30,8 @@ struct Sets {
     inheritable: u32,
 }
 
-/// Drops all capabilities, prevents gaining new ones, disables core dumps, and becomes another user if there is one, with
-/// these groups in addition to that user's.
+/// Drops all capabilities, prevents gaining new ones, disables core dumps, and becomes another user if there is one,
+/// with these groups in addition to that user's.
 pub(super) fn drop_all(user: Option<User>, groups: &[Gid]) -> io::Result<()> {
     set_no_new_privs()?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
@@ -46,7 +47,8 @@ pub(super) fn drop_all(user: Option<User>, groups: &[Gid]) -> io::Result<()> {
 fn become_user(user: User, groups: &[Gid]) -> io::Result<()> {
     let (uid, gid) = (user.uid().as_raw(), user.gid().as_raw());
     let checked = |result: libc::c_long| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-    // SAFETY: `groups` is a live slice of its length; `Gid` has the layout of the kernel's number (`repr(transparent)`).
+    // SAFETY: `groups` is a live slice of its length; `Gid` has the layout of the kernel's number
+    // (`repr(transparent)`).
     checked(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) })?;
     // SAFETY: numbers are passed, no memory.
     checked(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;

@@ -1,7 +1,7 @@
 //! The users of the programs of a run, other ones than the agent's and than each other's.
 //!
-//! What a user owns, no other user may change, whichever path, socket or system call is used: the files and processes of
-//! the agent and of its owner, the sockets of services, and the load generator of the same run.
+//! What a user owns, no other user may change, whichever path, socket or system call is used: the files and processes
+//! of the agent and of its owner, the sockets of services, and the load generator of the same run.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use nix::unistd::{Gid, Group, Uid, chown};
 
-use crate::sandbox::Side;
+use crate::sandbox::ProgramRole;
 
 /// The first and last number for users and groups of runs. Neither systemd nor Debian gives these to anybody.
 const NUMBERS: (u32, u32) = (65_520, 65_533);
@@ -51,14 +51,14 @@ impl Users {
 }
 
 impl User {
-    /// Returns the user of a side of a run; `None` if its programs run as the agent's user.
-    pub fn of(side: Side) -> Option<Self> {
+    /// Returns the user of the programs with a role in a run; `None` if its programs run as the agent's user.
+    pub fn for_role(role: ProgramRole) -> Option<Self> {
         let users = Users::find().ok()?;
-        match side {
-            Side::Target => Some(users.target),
-            Side::Generator => Some(users.generator),
+        match role {
+            ProgramRole::Target => Some(users.target),
+            ProgramRole::Generator => Some(users.generator),
             // It attaches to processes of other users.
-            Side::Profiler => None,
+            ProgramRole::Profiler => None,
         }
     }
 
@@ -79,17 +79,17 @@ pub fn open_path(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(mode))
 }
 
-/// Gives a new folder or socket of the agent to the programs of a side, and to nobody else.
-pub fn give(path: &Path, side: Side) -> io::Result<()> {
-    let Some(user) = User::of(side) else { return Ok(()) };
+/// Gives a new folder or socket of the agent to the programs with this role, and to nobody else.
+pub fn give(path: &Path, role: ProgramRole) -> io::Result<()> {
+    let Some(user) = User::for_role(role) else { return Ok(()) };
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     chown(path, Some(user.uid()), Some(user.gid()))?;
     Ok(())
 }
 
-/// Allows the programs of a side to read a file or folder of the agent, and nobody else.
-pub fn show(path: &Path, side: Side) -> io::Result<()> {
-    let Some(user) = User::of(side) else { return Ok(()) };
+/// Allows the programs with this role to read a file or folder of the agent, and nobody else.
+pub fn show(path: &Path, role: ProgramRole) -> io::Result<()> {
+    let Some(user) = User::for_role(role) else { return Ok(()) };
     let mode = if path.is_dir() { 0o750 } else { 0o640 };
     fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     chown(path, None, Some(user.gid()))?;

@@ -39,8 +39,8 @@ fn the_past_is_sent_in_pieces_and_only_once() {
     live.begin(RunId::now());
     assert_eq!(live.delta(&mut sent), None, "nothing has happened");
     let (warm_up, measured) = (window(1, 2), window(9, 3_600));
-    live.store(Part::WarmUp, warm_up.clone());
-    live.store(Part::Measured, measured.clone());
+    live.store(WindowKind::WarmUp, warm_up.clone());
+    live.store(WindowKind::Measured, measured.clone());
     assert_eq!(send_all(&live, &mut sent, &mut known), 1 + 37, "a hundred at a time");
     assert_eq!(known, Series { warm_up: Some(warm_up), measured: Some(measured) });
     assert_eq!(send_all(&live, &mut sent, &mut known), 0);
@@ -51,7 +51,7 @@ fn another_run_is_sent_from_its_start() {
     let (live, mut sent, mut known) = (Live::default(), Sent::default(), Series::default());
     for start_ms in [1, 2] {
         live.begin(RunId::now());
-        live.store(Part::Measured, window(start_ms, 3));
+        live.store(WindowKind::Measured, window(start_ms, 3));
         assert_eq!(send_all(&live, &mut sent, &mut known), 1);
         assert_eq!(known.measured, Some(window(start_ms, 3)));
         live.end();

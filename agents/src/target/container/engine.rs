@@ -64,7 +64,8 @@ pub enum NoEngine {
 }
 
 impl Containers {
-    /// Uses the socket that the agent's owner named, or else the only one on this machine. `agent` marks the containers.
+    /// Uses the socket that the agent's owner named, or else the only one on this machine. `agent` marks the
+    /// containers.
     pub fn find(named: Option<&Path>, agent: &str) -> Self {
         let socket = match named {
             Some(socket) => Ok(without_scheme(socket)),
@@ -79,8 +80,8 @@ impl Containers {
         Self { agent: String::new(), socket, has_leftovers: Arc::default(), unfinished_until: None }
     }
 
-    /// Expects containers after the first sweep: an earlier process of this agent was killed during a run, and an engine
-    /// finishes a request whose sender is gone.
+    /// Expects containers after the first sweep: an earlier process of this agent was killed during a run, and an
+    /// engine finishes a request whose sender is gone.
     #[must_use]
     pub fn with_unfinished_requests(self) -> Self {
         Self { unfinished_until: Some(Instant::now() + UNFINISHED), ..self }
@@ -103,7 +104,7 @@ impl Containers {
         let at = socket.display();
         let silent = |error: &dyn std::fmt::Display| format!("the container engine at {at} does not respond: {error}");
         let docker = Docker::connect_with_unix(&socket.to_string_lossy(), PATIENCE.as_secs(), API_DEFAULT_VERSION);
-        let docker = docker.map_err(|error| silent(&sentence(&error)))?;
+        let docker = docker.map_err(|error| silent(&describe_error(&error)))?;
         let hello = async {
             let docker = docker.negotiate_version().await?;
             docker.version().await.map(|version| Engine {
@@ -114,7 +115,7 @@ impl Containers {
             })
         };
         match timeout(HELLO, hello).await {
-            Ok(answered) => answered.map_err(|error| silent(&sentence(&error))),
+            Ok(answered) => answered.map_err(|error| silent(&describe_error(&error))),
             Err(_) => Err(silent(&format!("no answer within {} s", HELLO.as_secs()))),
         }
     }
@@ -203,22 +204,22 @@ impl Engine {
             Ok(found) => found,
             Err(error) if self.is_podman() => {
                 let ids = podman::ids(&self.socket, &label).await;
-                let ids = ids.map_err(|fault| format!("can't list containers: {}; {fault}", sentence(&error)))?;
+                let ids = ids.map_err(|fault| format!("can't list containers: {}; {fault}", describe_error(&error)))?;
                 return Ok(ids.into_iter().map(|id| (id, None)).collect());
             }
-            Err(error) => return Err(format!("can't list containers: {}", sentence(&error))),
+            Err(error) => return Err(format!("can't list containers: {}", describe_error(&error))),
         };
         let name = |names: Option<Vec<String>>| Some(names?.first()?.trim_start_matches('/').to_owned());
         Ok(found.into_iter().filter_map(|container| Some((container.id?, name(container.names)))).collect())
     }
 
-    /// Kills and removes a container with its anonymous volumes, and what the engine has forgotten of it. One that is gone
-    /// already is no error.
+    /// Kills and removes a container with its anonymous volumes, and what the engine has forgotten of it. One that is
+    /// gone already is no error.
     pub async fn remove(&self, id: &str) -> Result<(), String> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         match self.docker.remove_container(id, Some(options)).await {
             Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => {}
-            Err(error) => return Err(format!("can't remove container {id}: {}", sentence(&error))),
+            Err(error) => return Err(format!("can't remove container {id}: {}", describe_error(&error))),
         }
         let cleared = sandbox::clear_container(Path::new(CGROUP_ROOT), id).await;
         cleared.map_err(|error| format!("can't remove what is left of container {id}: {error}"))
@@ -226,7 +227,7 @@ impl Engine {
 }
 
 /// Describes an error without the words of the library.
-pub fn sentence(error: &Error) -> String {
+pub fn describe_error(error: &Error) -> String {
     match error {
         Error::DockerResponseServerError { message, .. } => message.trim().to_owned(),
         Error::DockerStreamError { error } => error.trim().to_owned(),

@@ -41,8 +41,8 @@ impl FirstProcess {
     }
 }
 
-/// Returns how many processes of a container the kernel has OOM-killed, from its log: the control group that counts them
-/// vanishes with the last process. 0 if the log can't be read.
+/// Returns how many processes of a container the kernel has OOM-killed, from its log: the control group that counts
+/// them vanishes with the last process. 0 if the log can't be read.
 pub fn oom_kills(id: &str) -> u64 {
     let Ok(mut log) = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open("/dev/kmsg")
     else {

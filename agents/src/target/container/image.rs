@@ -10,7 +10,7 @@ use brewbench_wire::manifest::{Container, Pull};
 use futures_util::StreamExt;
 use tokio::time::timeout;
 
-use super::engine::{Engine, sentence};
+use super::engine::{Engine, describe_error};
 
 /// Maximum silence of a registry.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ async fn inspect(engine: &Engine, name: &str) -> Result<Option<ImageInspect>, St
     match engine.docker.inspect_image(name).await {
         Ok(image) => Ok(Some(image)),
         Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
-        Err(error) => Err(format!("container.image: {name}: {}", sentence(&error))),
+        Err(error) => Err(format!("container.image: {name}: {}", describe_error(&error))),
     }
 }
 
@@ -81,7 +81,7 @@ async fn pull(engine: &Engine, name: &str, progress: impl Fn(String)) -> Result<
                     progress(format!("Pulling {name}: {sentence}"));
                 }
             }
-            Ok(Some(Err(error))) => return Err(sentence(&error)),
+            Ok(Some(Err(error))) => return Err(describe_error(&error)),
             Err(_) if layers.are_complete() => {
                 return Err(format!("unpacking it takes more than {} min", UNPACKING.as_secs() / 60));
             }
@@ -96,7 +96,7 @@ pub async fn import(engine: &Engine, name: &str, archive: Vec<u8>) -> Result<(),
     let options = CreateImageOptionsBuilder::default().from_src("-").repo(name).build();
     let mut stream = engine.docker.create_image(Some(options), Some(body_full(archive.into())), None);
     while let Some(progress) = stream.next().await {
-        progress.map_err(|error| format!("can't import {name}: {}", sentence(&error)))?;
+        progress.map_err(|error| format!("can't import {name}: {}", describe_error(&error)))?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 //!
 //! Two runs are repetitions only if they measured the same code. So the identity of a program covers its file, its
 //! interpreter, the files and folders that its command names, its variables, and the folder from which an interpreter
-//! loads modules. Files that other manifests of the folder name belong to other targets: a change of one target must not
-//! change the others. What can't be read makes the identity partial, and the run says so.
+//! loads modules. Files that other manifests of the folder name belong to other targets: a change of one target must
+//! not change the others. What can't be read makes the identity partial, and the run says so.
 
 mod folder;
 pub(super) mod output;

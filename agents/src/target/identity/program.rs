@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use brewbench_wire::manifest::{Scope, ScopeCommand};
+use brewbench_wire::manifest::{IdentityScope, ScopeCommand};
 
 use super::folder::{Own, claims, existing, normal};
 use super::parts::Parts;
@@ -85,8 +85,8 @@ pub(super) fn read(parts: &mut Parts<'_>, program: &Program, manifest: &Manifest
         parts.forgive();
     }
     match &manifest.identity {
-        Some(Scope::Files(patterns)) => parts.matching(&program.folder, patterns),
-        Some(Scope::Command(ScopeCommand { command })) => match parts.output(command, &program.folder) {
+        Some(IdentityScope::Files(patterns)) => parts.matching(&program.folder, patterns),
+        Some(IdentityScope::Command(ScopeCommand { command })) => match parts.output(command, &program.folder) {
             Ok(text) => parts.text("command", &text),
             Err(fault) => parts.miss(format!("identity.command: {fault}")),
         },

@@ -33,8 +33,8 @@ impl Budget {
     }
 }
 
-/// Names that say nothing about a program's behaviour: version control, editors, and what tools write themselves. A virtual
-/// environment is covered by what pip lists.
+/// Names that say nothing about a program's behaviour: version control, editors, and what tools write themselves. A
+/// virtual environment is covered by what pip lists.
 const BY_PRODUCTS: [&str; 14] = [
     ".DS_Store",
     ".cache",
@@ -57,8 +57,8 @@ fn is_by_product(name: &str) -> bool {
     BY_PRODUCTS.contains(&name) || name.ends_with('~') || matches!(extension, Some("pyc" | "log" | "swp"))
 }
 
-/// Returns the files below a folder with their paths relative to it, sorted. Leaves out by-products and what `is_left_out`
-/// names. The error is a part of a sentence.
+/// Returns the files below a folder with their paths relative to it, sorted. Leaves out by-products and what
+/// `is_left_out` names. The error is a part of a sentence.
 pub(super) fn files(
     root: &Path,
     budget: &mut Budget,
@@ -95,8 +95,8 @@ pub(super) fn files(
     Ok(found)
 }
 
-/// Whether a relative path matches a pattern: `*` and `?` stand for letters of one name, `**` for any folders. A pattern
-/// that matches a folder matches what is below it.
+/// Whether a relative path matches a pattern: `*` and `?` stand for letters of one name, `**` for any folders. A
+/// pattern that matches a folder matches what is below it.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     let pattern: Vec<&str> = pattern.trim_start_matches("./").trim_end_matches('/').split('/').collect();
     let path: Vec<&str> = path.split('/').collect();

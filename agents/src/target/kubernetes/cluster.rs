@@ -29,8 +29,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Lines of output to read.
 const LOG_LINES: i64 = 2_000;
 
-/// Variables by which an agent's Pod knows itself, set by its manifests: a label that the next Pod of the agent has, too,
-/// and its own name and id.
+/// Variables by which an agent's Pod knows itself, set by its manifests: a label that the next Pod of the agent has,
+/// too, and its own name and id.
 const LABEL: &str = "BREWBENCH_AGENT_LABEL";
 const POD_NAME: &str = "BREWBENCH_POD_NAME";
 const POD_UID: &str = "BREWBENCH_POD_UID";
@@ -144,7 +144,7 @@ impl Cluster {
         })?;
         config.connect_timeout = Some(REQUEST);
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
-        let client = Client::try_from(config).map_err(|error| format!("no cluster: {}", sentence(&error)))?;
+        let client = Client::try_from(config).map_err(|error| format!("no cluster: {}", describe_error(&error)))?;
         let [label, name, uid] = [LABEL, POD_NAME, POD_UID].map(|name| std::env::var(name).ok());
         let owner = name.zip(uid).map(|(name, uid)| owner(&name, &uid));
         let agent = label.unwrap_or_else(|| agent.to_owned());
@@ -194,7 +194,7 @@ impl Cluster {
         let own = ListParams::default().labels(&format!("{AGENT}={}", self.agent));
         let mut removed = Vec::new();
         let deployments = self.api::<Deployment>();
-        for left in deployments.list(&own).await.map_err(|error| sentence(&error))? {
+        for left in deployments.list(&own).await.map_err(|error| describe_error(&error))? {
             remove(&deployments, &left.name_any()).await?;
             removed.push(left.name_any());
         }
@@ -263,12 +263,12 @@ impl Cluster {
         let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
         let review = SelfSubjectAccessReview { spec, ..Default::default() };
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
-        let reviewed = reviews.create(&PostParams::default(), &review).await.map_err(|error| sentence(&error))?;
+        let reviewed = reviews.create(&PostParams::default(), &review).await.map_err(|error| describe_error(&error))?;
         Ok(reviewed.status.is_some_and(|status| status.allowed))
     }
 
-    /// Adds why the node has evicted a Pod, if it has, to how that ended. A container that then exits by itself lets its Pod
-    /// end as if nothing had been wrong, and only an event says more.
+    /// Adds why the node has evicted a Pod, if it has, to how that ended. If its container then exits with 0, the Pod ends
+    /// as if nothing had been wrong, and only an event says more.
     pub async fn explain(&self, pod: &str, exit: &mut Exit) {
         let evicted = ListParams::default().fields(&format!("involvedObject.name={pod},reason=Evicted"));
         let events = timeout(REQUEST, self.api::<Event>().list(&evicted)).await.ok().and_then(Result::ok);
@@ -297,7 +297,7 @@ impl Cluster {
         let uri = format!("/api/v1/nodes/{node}/proxy/{path}");
         let request = http::Request::get(uri).body(Vec::new()).map_err(|error| error.to_string())?;
         match timeout(REQUEST, self.client.request_text(request)).await {
-            Ok(text) => text.map_err(|error| sentence(&error)),
+            Ok(text) => text.map_err(|error| describe_error(&error)),
             Err(_) => Err(format!("no response within {} s", REQUEST.as_secs())),
         }
     }
@@ -310,14 +310,14 @@ where
 {
     match api.delete(name, &DeleteParams::background()).await {
         Err(Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(format!("can't delete {name}: {}", sentence(&error))),
+        Err(error) => Err(format!("can't delete {name}: {}", describe_error(&error))),
         Ok(_) => Ok(()),
     }
 }
 
 /// Repeats an attempt to remove objects until nothing is left twice in a row, also while the API server is away: a
-/// controller may be about to create a Pod of an object that is gone by then. `left` is a sentence for what is left after
-/// the limit.
+/// controller may be about to create a Pod of an object that is gone by then. `left` is a sentence for what is left
+/// after the limit.
 pub async fn until_removed<F: Future<Output = Result<bool, String>>>(
     limit: Duration,
     left: &str,
@@ -349,7 +349,7 @@ fn owner(name: &str, uid: &str) -> Value {
 }
 
 /// Describes an error: what the API server says, or why it can't be reached.
-pub fn sentence(error: &Error) -> String {
+pub fn describe_error(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
         Error::Service(source) => format!("the API server can't be reached: {source}"),

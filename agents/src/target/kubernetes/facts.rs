@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde::Deserialize;
 
-use super::cluster::{Cluster, sentence};
+use super::cluster::{Cluster, describe_error};
 use super::pods::Placed;
 use crate::host::environment::Facts;
 use crate::host::machine;
@@ -19,7 +19,7 @@ const STATIC: &str = "static";
 
 /// Where the Pods of a target run.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct PodPlacement {
     /// Facts about their nodes, as far as they may be read. Where nodes differ, a fact lists all values.
     pub facts: Facts,
     /// Whether other Pods may use the cores of one of them; `None` if unknown.
@@ -29,10 +29,10 @@ pub struct Place {
 }
 
 /// Describes where Pods run.
-pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
+pub async fn describe_placement(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> PodPlacement {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let (mut policies, mut here, mut is_known) = (Vec::new(), BTreeSet::new(), true);
-    for node in pods.iter().map(|pod| Placed::of(pod).node).collect::<BTreeSet<_>>() {
+    for node in pods.iter().map(|pod| Placed::from_pod(pod).node).collect::<BTreeSet<_>>() {
         let Described { facts, is_here } = of_node(cluster, &node).await;
         is_known &= is_here.is_some();
         if is_here == Some(true) {
@@ -50,7 +50,7 @@ pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let facts = values.into_iter().map(|(name, values)| (name, listed(values))).collect();
     let policies: Option<Vec<String>> = policies.into_iter().collect();
     let shares = |policies: Vec<String>| policies.iter().any(|policy| policy != STATIC) || vcpus.fract() > 0.0;
-    Place { facts, shares_cores: policies.map(shares), here: is_known.then_some(here) }
+    PodPlacement { facts, shares_cores: policies.map(shares), here: is_known.then_some(here) }
 }
 
 /// A node, as far as it may be read.
@@ -87,7 +87,7 @@ pub async fn of_node(cluster: &Cluster, node: &str) -> Described {
             add("node.cpus", capacity.get("cpu").map(|cpus| cpus.0.clone()));
             add("node.memory", capacity.get("memory").map(|memory| memory.0.clone()));
         }
-        Err(error) => tracing::warn!(node, error = sentence(&error), "can't read a node"),
+        Err(error) => tracing::warn!(node, error = describe_error(&error), "can't read a node"),
     }
     add("node.cpu_manager", cpu_manager(cluster, node).await);
     Described { facts, is_here }

@@ -22,8 +22,8 @@ pub const JOB: &str = "job-name";
 /// Pause before a watch that broke begins again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Retries at a steady pace. The usual growing pauses would report the end of a Pod a minute late after an outage of the
-/// API server, and a run follows few Pods.
+/// Retries at a steady pace. The usual growing pauses would report the end of a Pod a minute late after an outage of
+/// the API server, and a run follows few Pods.
 #[derive(Debug)]
 struct Steady;
 
@@ -52,7 +52,7 @@ pub struct Placed {
 
 impl Placed {
     /// Returns where a Pod is.
-    pub fn of(pod: &Pod) -> Self {
+    pub fn from_pod(pod: &Pod) -> Self {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         Self { pod: pod.name_any(), uid: pod.uid().unwrap_or_default(), node }
     }
@@ -113,7 +113,8 @@ impl Pods {
         self.newest_of(1).pop()
     }
 
-    /// Returns the Pods that were created last, of those that exist; the newest first, those that are being deleted last.
+    /// Returns the Pods that were created last, of those that exist; the newest first, those that are being deleted
+    /// last.
     pub fn newest_of(&self, count: usize) -> Vec<Pod> {
         let seen = self.seen.borrow();
         let mut pods: Vec<&Pod> = seen.values().flatten().collect();
@@ -122,7 +123,7 @@ impl Pods {
     }
 
     /// Returns a Pod, if it exists.
-    pub fn named(&self, name: &str) -> Option<Pod> {
+    pub fn pod(&self, name: &str) -> Option<Pod> {
         self.seen.borrow().get(name).cloned().flatten()
     }
 
@@ -153,7 +154,7 @@ impl Pods {
 fn exit_of(seen: &Seen, name: &str) -> Option<Exit> {
     match seen.get(name)? {
         None => Some(Exit { reason: "its Pod was deleted".to_owned(), ..Exit::default() }),
-        Some(pod) => match State::of(pod) {
+        Some(pod) => match State::from_pod(pod) {
             State::Ended(exit) => Some(exit),
             _ => None,
         },

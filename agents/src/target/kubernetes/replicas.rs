@@ -33,7 +33,7 @@ pub struct Replicas {
 impl Replicas {
     /// Reads the figures of these Pods. `here` has the nodes that are this machine.
     pub fn new(cluster: &Cluster, pods: &[Pod], here: Option<BTreeSet<String>>) -> Self {
-        let pods = pods.iter().map(|pod| PodStats::new(Placed::of(pod))).collect();
+        let pods = pods.iter().map(|pod| PodStats::new(Placed::from_pod(pod))).collect();
         Self { cluster: cluster.clone(), pods, here }
     }
 
@@ -57,8 +57,8 @@ impl Replicas {
         }
     }
 
-    /// Waits until all nodes have read their containers again. The caller does not load the target in that time. Gives up
-    /// on a Pod that is gone and on a node that does not answer, or reads too seldom; CPU time is then unknown.
+    /// Waits until all nodes have read their containers again. The caller does not load the target in that time. Gives
+    /// up on a Pod that is gone and on a node that does not answer, or reads too seldom; CPU time is then unknown.
     pub async fn settle(&self) {
         let begun = Instant::now();
         // What is seen now may have been read under load.

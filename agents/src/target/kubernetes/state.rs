@@ -44,16 +44,16 @@ pub struct Exit {
 
 impl State {
     /// Reads the status of a Pod.
-    pub fn of(pod: &Pod) -> Self {
+    pub fn from_pod(pod: &Pod) -> Self {
         let status = pod.status.clone().unwrap_or_default();
         if status.phase.as_deref() == Some("Failed") && status.reason.is_some() {
-            let reason = sentence(status.reason.as_deref(), status.message.as_deref());
+            let reason = join_reason(status.reason.as_deref(), status.message.as_deref());
             return Self::Ended(Exit { reason, ..Exit::default() });
         }
         if pod.metadata.deletion_timestamp.is_some() {
             let disrupted = status.conditions.iter().flatten().find(|one| one.type_ == "DisruptionTarget");
             let why = disrupted.map_or_else(String::new, |one| {
-                format!(": {}", sentence(one.reason.as_deref(), one.message.as_deref()))
+                format!(": {}", join_reason(one.reason.as_deref(), one.message.as_deref()))
             });
             return Self::Ended(Exit { reason: format!("its Pod was deleted{why}"), ..Exit::default() });
         }
@@ -73,7 +73,9 @@ impl State {
         let scheduled = status.conditions.iter().flatten().find(|one| one.type_ == "PodScheduled");
         match scheduled {
             Some(condition) if condition.status == "True" => Self::Waiting("its node prepares it".to_owned()),
-            Some(condition) => Self::Unscheduled(sentence(condition.reason.as_deref(), condition.message.as_deref())),
+            Some(condition) => {
+                Self::Unscheduled(join_reason(condition.reason.as_deref(), condition.message.as_deref()))
+            }
             None => Self::Unscheduled("the scheduler has not seen it yet".to_owned()),
         }
     }
@@ -82,18 +84,18 @@ impl State {
         let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
         // Kubernetes restarts what ends; a run does not go on with another process.
         if let Some(last) = last.filter(|_| container.restart_count > 0) {
-            return Self::Ended(Exit::of(last));
+            return Self::Ended(Exit::from_terminated(last));
         }
         let state = container.state.clone().unwrap_or_default();
         if let Some(ended) = &state.terminated {
-            return Self::Ended(Exit::of(ended));
+            return Self::Ended(Exit::from_terminated(ended));
         }
         if state.running.is_some() {
             return Self::Runs;
         }
         let waiting = state.waiting.unwrap_or_default();
         let (reason, message) = (waiting.reason.unwrap_or_default(), waiting.message);
-        let text = sentence(Some(&reason), message.as_deref());
+        let text = join_reason(Some(&reason), message.as_deref());
         match reason.as_str() {
             reason if HOPELESS.contains(&reason) => Self::Broken(text),
             reason if PULLING.contains(&reason) => Self::PullFails(text),
@@ -107,14 +109,14 @@ impl Exit {
     fn of_preparation(status: &k8s_openapi::api::core::v1::PodStatus) -> Option<Self> {
         let mut ended = status.init_container_statuses.iter().flatten().filter_map(|container| {
             let exit = container.state.as_ref()?.terminated.as_ref()?;
-            Some((&container.name, Self::of(exit)))
+            Some((&container.name, Self::from_terminated(exit)))
         });
         let (name, exit) = ended.find(|(_, exit)| exit.code != Some(0))?;
         let reason = format!("its init container {name} failed: {}", exit.reason);
         (status.phase.as_deref() == Some("Failed")).then_some(Self { reason, ..exit })
     }
 
-    fn of(ended: &ContainerStateTerminated) -> Self {
+    fn from_terminated(ended: &ContainerStateTerminated) -> Self {
         let reason = ended.reason.as_deref().unwrap_or_default();
         let is_memory = reason == "OOMKilled";
         let reason = match ended.signal {
@@ -129,7 +131,7 @@ impl Exit {
     }
 }
 
-fn sentence(reason: Option<&str>, message: Option<&str>) -> String {
+fn join_reason(reason: Option<&str>, message: Option<&str>) -> String {
     let parts = [reason, message].into_iter().flatten().map(str::trim).filter(|text| !text.is_empty());
     parts.collect::<Vec<_>>().join(": ")
 }
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     fn state(status: &Value) -> State {
-        State::of(&serde_json::from_value(json!({"metadata": {}, "status": status})).expect("a Pod"))
+        State::from_pod(&serde_json::from_value(json!({"metadata": {}, "status": status})).expect("a Pod"))
     }
 
     fn container(state: &Value) -> State {

@@ -88,7 +88,8 @@ impl PodStats {
         self.seen().readings.len()
     }
 
-    /// Marks the last reading as taken while the target was idle, if there are more than before. Returns whether it did.
+    /// Marks the last reading as taken while the target was idle, if there are more than before. Returns whether it
+    /// did.
     pub(super) fn settle(&self, before: usize) -> bool {
         let mut seen = self.seen();
         let has_more = seen.readings.len() > before;
@@ -98,7 +99,8 @@ impl PodStats {
         has_more
     }
 
-    /// Returns CPU time so far at the times of samples. Unknown unless it was settled before the first and after the last.
+    /// Returns CPU time so far at the times of samples. Unknown unless it was settled before the first and after the
+    /// last.
     pub fn cpu_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
         let seen = self.seen();
         let (Some(first), Some(last)) = (times_ms.first(), times_ms.last()) else { return Vec::new() };
@@ -116,8 +118,8 @@ impl PodStats {
         times_ms.iter().map(|at_ms| Some(interpolated(&known, *at_ms))).collect()
     }
 
-    /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it; by
-    /// its node's page of metrics.
+    /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it;
+    /// by its node's page of metrics.
     pub(super) fn throttling(&self, page: &str, namespace: &str) -> (Option<u64>, Option<u64>) {
         let ooms = total(page, "container_oom_events_total", namespace, &self.placed.pod);
         (throttled_us(page, namespace, &self.placed.pod), ooms.and_then(whole))

@@ -12,7 +12,7 @@ use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
 use crate::sandbox::process::{Process, describe};
 use crate::sandbox::{Group, Watch};
-use crate::target::answer::Known;
+use crate::target::answer::ReferenceResponse;
 use crate::target::manifest::Manifest;
 use crate::target::manifest::Program;
 use crate::target::ready::{self, Endpoint, Server, server_of};
@@ -26,7 +26,7 @@ const EXIT: Duration = Duration::from_millis(500);
 
 /// A program with its group, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
-pub struct Started {
+pub struct ProcessTarget {
     program: Program,
     /// Enforces its machine size.
     group: Group,
@@ -53,7 +53,7 @@ enum Fault {
     Other(String),
 }
 
-impl Started {
+impl ProcessTarget {
     /// Prepares a program to be started in its group.
     pub fn new(program: Program, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
         Self { program, group, cores, home, first_try: None, elsewhere: None, process: None }
@@ -217,7 +217,7 @@ async fn serves(
     manifest: &Manifest,
     group: &Watch,
     first_try: Option<Duration>,
-) -> Result<Known, String> {
+) -> Result<ReferenceResponse, String> {
     let mut endpoint = Endpoint::local(at)?;
     endpoint.first_try = first_try;
     ready::answer(&endpoint, &manifest.ready).await?;
@@ -226,15 +226,19 @@ async fn serves(
         Server::Other => return Err("the response came from another process".to_owned()),
         Server::None => return Err(format!("it answered, but nothing listens on port {}", at.port())),
     }
-    Known::learn(endpoint, manifest).await
+    ReferenceResponse::learn(endpoint, manifest).await
 }
 
 /// The same for an address that no process of this machine has.
-async fn serves_elsewhere(at: SocketAddr, manifest: &Manifest, first_try: Option<Duration>) -> Result<Known, String> {
+async fn serves_elsewhere(
+    at: SocketAddr,
+    manifest: &Manifest,
+    first_try: Option<Duration>,
+) -> Result<ReferenceResponse, String> {
     let mut endpoint = Endpoint::remote(&format!("http://{at}"), ready::client()?);
     endpoint.first_try = first_try;
     ready::answer(&endpoint, &manifest.ready).await?;
-    Known::learn(endpoint, manifest).await
+    ReferenceResponse::learn(endpoint, manifest).await
 }
 
 /// Returns a free port. Another process may take it right after: see [`ATTEMPTS`].
@@ -252,7 +256,7 @@ mod tests {
 
     use super::super::tests::{manifest, program_of};
     use super::*;
-    use crate::sandbox::{self, Side};
+    use crate::sandbox::{self, ProgramRole};
 
     /// Starts a server that does not belong to a run.
     fn foreign_server() -> u16 {
@@ -274,9 +278,10 @@ mod tests {
     #[tokio::test]
     async fn a_response_of_another_process_is_not_accepted() {
         for script in ["sleep 600", "echo port taken; exit 1"] {
-            let group = sandbox::Sandbox::none("foreign server").open(RunId::now(), Side::Target).expect("a group");
+            let group =
+                sandbox::Sandbox::none("foreign server").open(RunId::now(), ProgramRole::Target).expect("a group");
             let manifest = manifest(script);
-            let mut target = Started::new(program_of(manifest.clone()), group, Vec::new(), "/nowhere".into());
+            let mut target = ProcessTarget::new(program_of(manifest.clone()), group, Vec::new(), "/nowhere".into());
             let port = foreign_server();
             let fault = target.start_on(&manifest, Ok((Ipv4Addr::LOCALHOST, port).into())).await.expect_err("a fault");
             let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };

@@ -29,8 +29,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Resolves the host of a URL and those to which it may redirect. None may be a metadata service of a cloud. The error
-    /// is a sentence.
+    /// Resolves the host of a URL and those to which it may redirect. None may be a metadata service of a cloud. The
+    /// error is a sentence.
     pub async fn resolve(url: &Url, redirects: &[String]) -> Result<Self, String> {
         let port = url.port_or_known_default().unwrap_or_default();
         let mut known = BTreeMap::new();

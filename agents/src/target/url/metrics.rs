@@ -138,8 +138,8 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Adds up a metric over the values of some labels. Fails if series differ in other labels, because then they are of
-    /// several servers. Values that are negative or no numbers are unknown.
+    /// Adds up a metric over the values of some labels. Fails if series differ in other labels, because then they are
+    /// of several servers. Values that are negative or no numbers are unknown.
     fn total(&self, name: &'static str, over: &[&str], counts: fn(&Labels) -> bool) -> Result<Option<u64>, Fault> {
         let is_wanted = |labels: &Labels| self.wanted.iter().all(|(name, value)| labels.get(name) == Some(value));
         let found: Vec<Series> = series(self.text, name).filter(|one| is_wanted(&one.labels)).collect();
@@ -155,7 +155,7 @@ impl Page<'_> {
         Ok(sum.and_then(|sum| whole(sum * scale(name))))
     }
 
-    fn one(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+    fn unlabelled_total(&self, name: &'static str) -> Result<Option<u64>, Fault> {
         self.total(name, &[], |_| true)
     }
 
@@ -165,29 +165,29 @@ impl Page<'_> {
         let mut usage = Consumption::default();
         let started_ms = match preset {
             Preset::Process => {
-                usage.cpu_us = self.one(cpu)?;
-                usage.memory_bytes = self.one("process_resident_memory_bytes")?;
-                usage.open_files = self.one("process_open_fds")?;
-                usage.threads = self.one("process_threads")?.or(self.one("go_threads")?);
-                self.one("process_start_time_seconds")?
+                usage.cpu_us = self.unlabelled_total(cpu)?;
+                usage.memory_bytes = self.unlabelled_total("process_resident_memory_bytes")?;
+                usage.open_files = self.unlabelled_total("process_open_fds")?;
+                usage.threads = self.unlabelled_total("process_threads")?.or(self.unlabelled_total("go_threads")?);
+                self.unlabelled_total("process_start_time_seconds")?
             }
             Preset::Cadvisor => {
                 // Per core, or as one series, or as both.
                 let is_total = |labels: &Labels| labels.get("cpu").is_some_and(|cpu| cpu == "total");
                 let total = self.total(cpu, &["cpu"], is_total)?;
                 usage.cpu_us = total.or(self.total(cpu, &["cpu"], |_| true)?);
-                usage.memory_bytes = self.one("container_memory_working_set_bytes")?;
-                self.one("container_start_time_seconds")?
+                usage.memory_bytes = self.unlabelled_total("container_memory_working_set_bytes")?;
+                self.unlabelled_total("container_start_time_seconds")?
             }
             Preset::NodeExporter => {
                 let is_busy = |labels: &Labels| {
                     labels.get("mode").is_some_and(|mode| !["idle", "iowait", "steal"].contains(&mode.as_str()))
                 };
                 usage.cpu_us = self.total(cpu, &["cpu", "mode"], is_busy)?;
-                let all = self.one("node_memory_MemTotal_bytes")?;
-                let free = self.one("node_memory_MemAvailable_bytes")?;
+                let all = self.unlabelled_total("node_memory_MemTotal_bytes")?;
+                let free = self.unlabelled_total("node_memory_MemAvailable_bytes")?;
                 usage.memory_bytes = all.zip(free).and_then(|(all, free)| all.checked_sub(free));
-                self.one("node_boot_time_seconds")?
+                self.unlabelled_total("node_boot_time_seconds")?
             }
         };
         usage.cpu_us.ok_or(Fault::Missing)?;

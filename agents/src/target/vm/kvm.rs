@@ -1,5 +1,5 @@
-//! Whether guests run with KVM here. A device that opens proves nothing: without nested virtualisation, a virtual machine
-//! may have one with which no guest starts.
+//! Whether guests run with KVM here. A device that opens proves nothing: without nested virtualisation, a virtual
+//! machine may have one with which no guest starts.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::qemu::PROGRAM;
-use crate::sandbox::Side;
+use crate::sandbox::ProgramRole;
 use crate::sandbox::cage::access::{self, Access};
 
 /// Maximum time of the firmware until it finds nothing to boot; it takes a tenth of a second.
@@ -33,7 +33,7 @@ pub async fn check() -> Result<(), &'static str> {
             .write(true)
             .open("/dev/kvm")
             .map_err(|error| format!("/dev/kvm: {error}"))?;
-        access::obstacle(Side::Target, Path::new("/dev/kvm"), Access::Write).map_or(Ok(()), Err)?;
+        access::obstacle(ProgramRole::Target, Path::new("/dev/kvm"), Access::Write).map_or(Ok(()), Err)?;
         boots().await
     });
     checked.await.as_ref().copied().map_err(String::as_str)

@@ -1,4 +1,5 @@
-//! QEMU's control protocol, QMP: one JSON object per line, see <https://www.qemu.org/docs/master/interop/qmp-spec.html>.
+//! QEMU's control protocol, QMP: one JSON object per line, see
+//! <https://www.qemu.org/docs/master/interop/qmp-spec.html>.
 
 use std::time::Duration;
 

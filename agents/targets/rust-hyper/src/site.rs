@@ -36,6 +36,7 @@ pub struct Site {
 
 /// The resource of a path.
 enum Resource<'a> {
+    Root,
     Health,
     Hash,
     File(&'a File),
@@ -71,6 +72,7 @@ impl Site {
             return with(answer, ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
         let answer = match resource {
+            Resource::Root => text(StatusCode::OK, "hello\n"),
             Resource::Health => text(StatusCode::OK, "ok"),
             Resource::Hash => self.hash_or_other_work(request.uri().query()),
             Resource::File(file) => send_file(file, request.headers()),
@@ -89,6 +91,7 @@ impl Site {
 
     fn find(&self, path: &str) -> Option<Resource<'_>> {
         match path {
+            "/" => Some(Resource::Root),
             "/health" => Some(Resource::Health),
             "/hash" => Some(Resource::Hash),
             _ => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use brewbench::{
-    experiments::{from_imports::Gathering, model::ExperimentWithRuns},
+    experiments::{from_imports::FromImports, model::ExperimentWithRuns},
     results::{api::import::FolderBody, import::Imported},
     runs::model::RunList,
 };
@@ -64,7 +64,7 @@ pub async fn import(client: &Client) -> anyhow::Result<()> {
         client.post("api/v1/runs/import/folder", &body).await.context("cannot import the sample")?;
     for (label, name) in [(WRK, "sample: three servers under wrk"), (FINAL, "sample: gosherve and servy under k6")] {
         let own = runs.iter().filter(|run| run.labels.iter().any(|other| other == label));
-        let gathering = Gathering { name: name.to_owned(), runs: own.map(|run| run.id.clone()).collect() };
+        let gathering = FromImports { name: name.to_owned(), runs: own.map(|run| run.id.clone()).collect() };
         let _: ExperimentWithRuns = client.post("api/v1/experiments/from-imports", &gathering).await?;
     }
     Ok(())

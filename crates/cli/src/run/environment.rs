@@ -70,13 +70,13 @@ fn group_text(groups: Vec<Group>) -> String {
 
 fn differences(difference: &EnvironmentDifference) -> String {
     let EnvironmentDifference { run, with, .. } = difference;
-    let mut text = format!("{}\n", plain(&difference.sentence()));
+    let mut text = format!("{}\n", plain(&difference.summarize()));
     if !difference.differences.is_empty() {
         let _ = write!(text, "here:  {}\nthere: {}\n", plain(&run.name()), plain(&with.name()));
     }
     text.push_str(&by_weight(|weight| difference.with_weight(weight)));
     for one in &difference.generators {
-        let _ = writeln!(text, "\n{}: {}", plain(&one.name()), plain(&one.sentence()));
+        let _ = writeln!(text, "\n{}: {}", plain(&one.name()), plain(&one.summarize()));
         text.push_str(&by_weight(|weight| one.with_weight(weight)));
     }
     text

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use brewbench::{
-    experiments::{from_imports::Gathering, model::ExperimentWithRuns},
+    experiments::{from_imports::FromImports, model::ExperimentWithRuns},
     results::{
         api::import::FolderBody,
         import::{Imported, ImportedFile, folder::INDEX},
@@ -94,7 +94,7 @@ impl Import {
         report(&imported);
         if let Some(name) = &self.experiment {
             let runs = imported.runs.iter().map(|run| run.id.clone()).collect();
-            let gathering = Gathering { name: name.clone(), runs };
+            let gathering = FromImports { name: name.clone(), runs };
             let created: ExperimentWithRuns =
                 connection.client.post("api/v1/experiments/from-imports", &gathering).await?;
             eprintln!("experiment: {}", created.url);
@@ -107,7 +107,7 @@ impl Import {
         let failed = AtomicBool::new(false);
         let until_one_fails = stream::iter(files.iter().enumerate()).take_while(|_| ready(!failed.load(Relaxed)));
         let sent = until_one_fails.map(|(index, file)| {
-            self.one(connection, index, file)
+            self.import_file(connection, index, file)
                 .inspect_err(|_| failed.store(true, Relaxed))
                 .map_err(|fault| fault.context(format!("{} was not imported", file.display())))
         });
@@ -131,7 +131,7 @@ impl Import {
         Err(fault.context(format!("{} of {} files were imported, listed above", all.runs.len(), files.len())))
     }
 
-    async fn one(&self, connection: &Connection, index: usize, file: &Path) -> anyhow::Result<Imported> {
+    async fn import_file(&self, connection: &Connection, index: usize, file: &Path) -> anyhow::Result<Imported> {
         let Self { target, target_version, size, scenario, parameters, .. } = self;
         let bytes = files::bytes(file)?;
         let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -181,7 +181,7 @@ impl Import {
 fn report(imported: &Imported) {
     for (file, run) in imported.files.iter().zip(&imported.runs) {
         let name = file.file.as_deref().unwrap_or(&run.spec.target);
-        eprintln!("{}: {}", table::plain(name), table::plain(&file.sentence()));
+        eprintln!("{}: {}", table::plain(name), table::plain(&file.describe()));
     }
     if let Some(fault) = &imported.order_fault {
         eprintln!("not measured in turn: {}", table::plain(fault));

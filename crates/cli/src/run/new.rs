@@ -58,45 +58,51 @@ pub struct PlanFlags {
     /// A parameter of the scenario; repeatable
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
     parameters: Vec<(String, String)>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Load")]
     load: LoadFlags,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Load")]
     fields: FieldFlags,
     /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Repetitions")]
     repeat: Option<u32>,
     /// Profile each cell in N more repetitions after the measured ones; N is 4 if omitted
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = PROFILED, conflicts_with = "knee")]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = PROFILED, conflicts_with = "knee", help_heading = "Repetitions")]
     profile: Option<u32>,
     /// Add repetitions until each 95 % interval of throughput relative to the first target is narrower, e.g. 2%
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "knee")]
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "knee", help_heading = "Repetitions")]
     until_ci: Option<f64>,
     /// Maximum repetitions with --until-ci
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "until_ci")]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "until_ci", help_heading = "Repetitions")]
     max_repeat: u32,
     /// Retries of a repetition whose run failed, was lost or is invalid [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Repetitions")]
     retries: Option<u32>,
     /// Seed that shuffles the order of the runs [default: random, shown with the experiment]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Repetitions")]
     seed: Option<u32>,
     /// Run on this agent only [default: any capable agent]
-    #[arg(long)]
+    #[arg(long, help_heading = "Where")]
     agent: Option<String>,
     /// Run on agents with this label only [default: any capable agent]
-    #[arg(long, value_name = "LABEL", conflicts_with = "agent")]
+    #[arg(long, value_name = "LABEL", conflicts_with = "agent", help_heading = "Where")]
     agent_label: Option<String>,
     /// Spread complete repetitions over several agents [default: all runs on one agent]
-    #[arg(long, conflicts_with_all = ["agent", "generators", "until_ci", "knee"])]
+    #[arg(long, conflicts_with_all = ["agent", "generators", "until_ci", "knee"], help_heading = "Where")]
     spread: bool,
     /// Generate the load on this agent instead of the target's; repeatable, for equal shares of the load
-    #[arg(long = "load-from", value_name = "AGENT")]
+    #[arg(long = "load-from", value_name = "AGENT", help_heading = "Where")]
     generators: Vec<String>,
     /// Generate the load in Pods of the agent's cluster: kubernetes
-    #[arg(long, value_name = "WHERE", requires = "cluster_generators", conflicts_with = "generators")]
-    load_on: Option<LoadOn>,
+    #[arg(
+        long,
+        value_name = "WHERE",
+        requires = "cluster_generators",
+        conflicts_with = "generators",
+        help_heading = "Where"
+    )]
+    load_on: Option<GeneratorPlace>,
     /// Number of these Pods, for equal shares of the load
-    #[arg(long = "generators", value_name = "N", requires = "load_on")]
+    #[arg(long = "generators", value_name = "N", requires = "load_on", help_heading = "Where")]
     cluster_generators: Option<u32>,
     /// Name of the experiment
     #[arg(long)]
@@ -105,7 +111,7 @@ pub struct PlanFlags {
 
 /// Where the load is generated, if not by an agent.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum LoadOn {
+enum GeneratorPlace {
     Kubernetes,
 }
 
@@ -153,7 +159,7 @@ impl New {
         let seed = created.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
         eprintln!("queued {}{seed}: {}", plural(created.runs.len(), "run"), created.url);
         if let Some(power) = created.power.filter(|power| !power.is_enough()) {
-            eprintln!("{}", table::hanging(&power.sentence(), 0));
+            eprintln!("{}", table::hanging(&power.describe(), 0));
         }
         if !wait {
             common.print(&created, |created| table::runs(&created.runs))?;

@@ -1,6 +1,6 @@
 //! `brewbench run label` and `run note`
 
-use brewbench::runs::model::{Note, RunList};
+use brewbench::runs::model::{NoteText, RunList};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
@@ -15,14 +15,14 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub enum Label {
     /// Add a label to runs
-    Add(Labelled),
+    Add(LabelCommand),
     /// Remove a label from runs
-    Remove(Labelled),
+    Remove(LabelCommand),
 }
 
 /// Arguments of `run label`.
 #[derive(Debug, Args)]
-pub struct Labelled {
+pub struct LabelCommand {
     /// The label
     label: String,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub struct NoteCommand {
     text: Option<String>,
 }
 
-impl Labelled {
+impl LabelCommand {
     /// Runs the command.
     pub async fn run(self, method: &Method) -> anyhow::Result<()> {
         let Self { label, many: ManyRuns { common, ids } } = self;
@@ -63,9 +63,9 @@ impl NoteCommand {
         let list: RunList = match text {
             None => connection.client.get(&path).await?,
             Some(text) => {
-                let note = files::note(text)?;
+                let note = files::read_note(text)?;
                 let request = connection.client.request(Method::PUT, &format!("{path}/note"));
-                connection.client.json(request.json(&Note { note })).await?
+                connection.client.json(request.json(&NoteText { note })).await?
             }
         };
         common.print(&list, |list| {

@@ -21,7 +21,7 @@ use crate::{
 
 /// A run and, for a distributed run, the share of each generator.
 #[derive(Serialize)]
-struct Shown {
+struct RunWithShares {
     #[serde(flatten)]
     runs: RunList,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -37,7 +37,7 @@ impl OneRun {
         let connection = self.common.connect()?;
         let id = full_id(&connection, &self.id).await?;
         let runs: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
-        let mut shown = Shown { runs, generators: Vec::new(), thresholds: Vec::new() };
+        let mut shown = RunWithShares { runs, generators: Vec::new(), thresholds: Vec::new() };
         if shown.runs.runs.iter().any(|run| run.load_from().is_some()) {
             let list: GeneratorList = connection.client.get(&format!("api/v1/runs/{id}/generators")).await?;
             (shown.generators, shown.thresholds) = (list.generators, list.thresholds);
@@ -49,7 +49,7 @@ impl OneRun {
 /// Width of the names on the left.
 const WIDTH: usize = 16;
 
-fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> String {
+fn details(run: &RunData, RunWithShares { generators, thresholds, .. }: &RunWithShares) -> String {
     use table::{figure, thousands};
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
     let mut lines = vec![
@@ -57,9 +57,12 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("target", format!("{} {}", run.spec.target, run.version.as_deref().unwrap_or(""))),
         ("size", run.spec.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
         ("scenario", run.spec.scenario.clone().unwrap_or_else(|| "–".to_owned())),
-        ("load", load::of(&run.spec, load::with_max_vus).unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")),
+        (
+            "load",
+            load::describe_with(&run.spec, load::with_max_vus).unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " "),
+        ),
         ("repetition", run.repetition.to_string()),
-        ("phase", run.phase.words()),
+        ("phase", run.phase.describe()),
         ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),
     ];
     // A failure of the target is both a reason and the error: show it once.
@@ -154,5 +157,5 @@ fn threshold(one: &WholeThreshold, generators: &[String]) -> String {
         |passed: Option<bool>, unknown| passed.map_or(unknown, |passed| if passed { "passed" } else { "crossed" });
     let WholeThreshold { metric, expression, passed, basis, own } = one;
     let own = generators.iter().zip(own).map(|(agent, passed)| format!(", {agent} {}", word(*passed, "–")));
-    format!("{metric} {expression}: {} ({}){}", word(*passed, "unknown"), basis.words(), own.collect::<String>())
+    format!("{metric} {expression}: {} ({}){}", word(*passed, "unknown"), basis.describe(), own.collect::<String>())
 }

@@ -29,7 +29,7 @@ const MAX_FAILURES: u32 = 60;
 /// A line of `--json`: one sample, or finally the run.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Line<'a> {
+enum JsonLine<'a> {
     Second {
         phase: &'a str,
         #[serde(flatten)]
@@ -53,7 +53,7 @@ impl OneRun {
             Watcher { screen, last_event: None, second_s: f64::MIN, sample_s: f64::MIN }.watch(&connection.client, &id);
         let run = run.await?;
         if self.common.json {
-            print(&Line::Run(&run))?;
+            print(&JsonLine::Run(&run))?;
         } else {
             print!("{}", table::runs(std::slice::from_ref(&run)));
         }
@@ -144,13 +144,13 @@ impl Watcher {
         for usage in points.usage.iter().filter(|usage| usage.at_s > self.sample_s) {
             match &mut self.screen {
                 Some(screen) => screen.usage(usage),
-                None => print(&Line::Usage { phase, usage })?,
+                None => print(&JsonLine::Usage { phase, usage })?,
             }
         }
         for second in points.seconds.iter().filter(|second| second.at_s > self.second_s) {
             match &mut self.screen {
                 Some(screen) => screen.second(second),
-                None => print(&Line::Second { phase, second })?,
+                None => print(&JsonLine::Second { phase, second })?,
             }
         }
         self.sample_s = points.usage.last().map_or(self.sample_s, |usage| usage.at_s.max(self.sample_s));
@@ -159,7 +159,7 @@ impl Watcher {
     }
 }
 
-fn print(line: &Line) -> anyhow::Result<()> {
+fn print(line: &JsonLine) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(line)?);
     Ok(())
 }

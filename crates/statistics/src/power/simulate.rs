@@ -97,7 +97,8 @@ impl Simulated {
         all[place]
     }
 
-    /// Returns the share of comparisons that find a true difference of `factor` scatters, and estimate at least `least`.
+    /// Returns the share of comparisons that find a true difference of `factor` scatters, and estimate at least
+    /// `least`.
     fn power(&self, limits: &[f64], factor: f64, least: f64, scatter: impl Fn(usize) -> f64) -> f64 {
         let found = |(place, limit): (usize, &f64)| {
             let at = factor * scatter(place);

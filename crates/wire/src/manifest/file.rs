@@ -10,7 +10,7 @@ use super::kubernetes::KubernetesFile;
 use super::profile::ProfileFile;
 use super::remote::{MetricsFile, UrlFile};
 use super::vm::VmFile;
-use super::{PORT, Ready, Sandbox, Scope, Verify};
+use super::{IdentityScope, PORT, Ready, Sandbox, Verify};
 use crate::offer::{description_fault, name_fault, version_fault};
 
 /// Characters of a value that an error shows.
@@ -39,7 +39,7 @@ pub struct ManifestFile {
     pub env: BTreeMap<String, String>,
     /// What identifies its code besides its command.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity: Option<Scope>,
+    pub identity: Option<IdentityScope>,
     /// A container; null for other kinds of targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
@@ -105,7 +105,7 @@ impl ManifestFile {
                 _ => None,
             }),
             self.env.iter().find_map(|(name, value)| bad_variable(name, value)),
-            self.identity.as_ref().and_then(Scope::fault),
+            self.identity.as_ref().and_then(IdentityScope::fault),
             self.container.as_ref().and_then(Container::fault),
             self.vm.as_ref().and_then(VmFile::fault),
             self.url.as_ref().and_then(UrlFile::fault),
@@ -344,7 +344,7 @@ mod tests {
                 description: texts[2].chars().take(1_000).collect(),
                 command: vec![format!("p{}", plain(&texts[3])), plain(&texts[4]), "{port}".to_owned()],
                 env,
-                identity: Some(Scope::Files(vec![texts[7].replace(['/', '\0'], "x") + "x"])),
+                identity: Some(IdentityScope::Files(vec![texts[7].replace(['/', '\0'], "x") + "x"])),
                 container: None,
                 vm: None,
                 url: None,

@@ -138,8 +138,8 @@ fn is_cpu(kinds: &[ProfileKind]) -> bool {
 }
 
 impl ProfileFile {
-    /// Explains what is wrong; the sentence starts with the field. `is_elsewhere` is whether the target runs outside the agent's
-    /// machine.
+    /// Explains what is wrong; the sentence starts with the field. `is_elsewhere` is whether the target runs outside
+    /// the agent's machine.
     pub(super) fn fault(&self, is_elsewhere: bool) -> Option<String> {
         let Self { pprof, command, perf, kinds, call_graph, rate_hz } = self;
         let given = [("pprof", pprof.is_some()), ("command", !command.is_empty()), ("perf", *perf)];

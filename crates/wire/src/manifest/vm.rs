@@ -17,8 +17,8 @@ const MAX_INTERFACE: usize = 15;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VmFile {
-    /// The launcher and its arguments; `{vcpus}`, `{memory_mib}`, `{host}` and `{port}` are replaced with the machine size
-    /// and the address where the server is reached. Empty for QEMU.
+    /// The launcher and its arguments; `{vcpus}`, `{memory_mib}`, `{host}` and `{port}` are replaced with the machine
+    /// size and the address where the server is reached. Empty for QEMU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Additional environment variables of the launcher, with the same placeholders.
@@ -47,7 +47,8 @@ pub struct VmFile {
     /// Port of the server in the guest that QEMU boots; null for a launcher.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// What runs the guest's CPUs: `auto`, the default, for KVM if guests start with it, `kvm`, or `tcg`, the emulation.
+    /// What runs the guest's CPUs: `auto`, the default, for KVM if guests start with it, `kvm`, or `tcg`, the
+    /// emulation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub accelerator: Accelerator,
     /// A tap interface of the agent's machine; null for QEMU's user-mode network.

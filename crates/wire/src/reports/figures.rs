@@ -6,8 +6,8 @@ use super::values;
 use crate::load_time::LoadTime;
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
 
-/// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time of
-/// the test is hardly longer, the test had nothing but the load, and k6's time is the more exact one.
+/// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time
+/// of the test is hardly longer, the test had nothing but the load, and k6's time is the more exact one.
 const LOG_DELAY_MS: f64 = 50.0;
 
 /// The main metrics of one run. Unknown values are absent, never zero.

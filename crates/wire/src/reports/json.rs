@@ -39,7 +39,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Fault> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let seed = Seed { left: &left, wanted: |key| TOP_KEYS.contains(&key) };
     let read = seed.deserialize(&mut reader).and_then(|node| reader.end().map(|()| node));
-    read.map_err(|error| sentence(bytes, &error))
+    read.map_err(|error| to_fault(bytes, &error))
 }
 
 impl<'de> Node<'de> {
@@ -227,7 +227,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
 }
 
 /// Turns a parser error into a sentence.
-fn sentence(bytes: &[u8], error: &serde_json::Error) -> Fault {
+fn to_fault(bytes: &[u8], error: &serde_json::Error) -> Fault {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);

@@ -9,7 +9,7 @@ use super::{groups, names, values};
 use crate::reports::handle_summary;
 use crate::reports::metrics::not_too_many;
 use crate::reports::summary::{Check, Group, Kind, Metric, Shape, Summary};
-use crate::reports::validate::{Fault, Place, Shown};
+use crate::reports::validate::{Fault, Place, ShortNumber};
 
 /// Corresponds to the rate `checks` of the other shapes.
 const CHECKS: &str = "checks_succeeded";
@@ -93,7 +93,7 @@ fn metric<'n>(node: &'n Node<'_>, seconds: f64, place: &Place<'_>) -> Result<(&'
                 ["matches", "total"].map(|key| values::count(required(found, key, &place), &place.key(key)));
             let (matches, total) = (matches?, total?);
             if matches > total {
-                let what = format!("{} exceeds the total of {}", Shown(matches), Shown(total));
+                let what = format!("{} exceeds the total of {}", ShortNumber(matches), ShortNumber(total));
                 return Err(place.key("matches").fault(what));
             }
             values.extend([("passes".to_owned(), matches), ("fails".to_owned(), total - matches)]);

@@ -89,9 +89,9 @@ pub(super) fn shown(name: &str) -> String {
 }
 
 /// Formats a number for a message.
-pub(super) struct Shown(pub(super) f64);
+pub(super) struct ShortNumber(pub(super) f64);
 
-impl fmt::Display for Shown {
+impl fmt::Display for ShortNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         write!(text, "{}", self.0)?;
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn numbers_of_any_size_are_short() {
-        assert_eq!(Shown(-1.0).to_string(), "-1");
-        assert_eq!(Shown(1.5).to_string(), "1.5");
-        assert_eq!(Shown(1e300).to_string(), "1e300");
-        assert_eq!(Shown(-5e-324).to_string(), "-5e-324");
+        assert_eq!(ShortNumber(-1.0).to_string(), "-1");
+        assert_eq!(ShortNumber(1.5).to_string(), "1.5");
+        assert_eq!(ShortNumber(1e300).to_string(), "1e300");
+        assert_eq!(ShortNumber(-5e-324).to_string(), "-5e-324");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::json::Node;
 use super::{builtin, names};
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
-use crate::reports::validate::{Fault, Place, Shown};
+use crate::reports::validate::{Fault, Place, ShortNumber};
 
 /// The largest float up to which all integers are exact.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
@@ -82,7 +82,7 @@ fn judge_duration(summary: &Summary) -> Result<(), Fault> {
         Shape::TextReport | Shape::Wrk => "the time of the test",
     };
     let place = Place::root(place);
-    Err(place.fault(format_args!("{} ms is not a plausible duration", Shown(duration))))
+    Err(place.fault(format_args!("{} ms is not a plausible duration", ShortNumber(duration))))
 }
 
 /// Checks that a summary has HTTP requests, even if there were none of them.
@@ -105,7 +105,7 @@ fn judge_failures(summary: &Summary, metrics: &Place<'_>) -> Result<(), Fault> {
             if !has_requests(summary) {
                 return judge_requests(summary);
             }
-            let (judged, requests) = (Shown(passes + fails), Shown(requests));
+            let (judged, requests) = (ShortNumber(passes + fails), ShortNumber(requests));
             // Happens with a script's `responseCallback: null`; a failure rate over a part of the requests would
             // mislead.
             let what = format!("covers {judged} requests, but http_reqs counts {requests}: it must cover all or none");
@@ -139,7 +139,7 @@ fn judge_metric(metric: &Metric, builtin: Option<Kind>, place: &Place<'_>) -> Re
             is_integer(*value, &place)?;
         }
         if metric.kind == Kind::Rate && name == "rate" && !(0.0..=1.0).contains(value) {
-            return Err(place.fault(format_args!("{} is not between 0 and 1", Shown(*value))));
+            return Err(place.fault(format_args!("{} is not between 0 and 1", ShortNumber(*value))));
         }
     }
     if metric.kind == Kind::Trend { judge_order(&metric.values, place) } else { Ok(()) }
@@ -159,7 +159,7 @@ fn judge_order(values: &BTreeMap<String, f64>, place: &Place<'_>) -> Result<(), 
     });
     for ((low, low_value), (high, high_value)) in neighbours.chain(min.zip(average)).chain(average.zip(max)) {
         if low_value - high_value > ROUNDING * low_value.abs().max(high_value.abs()) {
-            let (low_value, high_value) = (Shown(low_value), Shown(high_value));
+            let (low_value, high_value) = (ShortNumber(low_value), ShortNumber(high_value));
             return Err(place.key(high).fault(format_args!("{high_value} is less than {low}, which is {low_value}")));
         }
     }
@@ -184,15 +184,15 @@ pub(super) fn percentile(name: &str) -> Option<f64> {
 }
 
 fn not_negative(number: f64, place: &Place<'_>) -> Result<(), Fault> {
-    if number < 0.0 { Err(place.fault(format_args!("{} is negative", Shown(number)))) } else { Ok(()) }
+    if number < 0.0 { Err(place.fault(format_args!("{} is negative", ShortNumber(number)))) } else { Ok(()) }
 }
 
 fn is_integer(number: f64, place: &Place<'_>) -> Result<(), Fault> {
     if number.fract() != 0.0 {
-        return Err(place.fault(format_args!("{} is not an integer", Shown(number))));
+        return Err(place.fault(format_args!("{} is not an integer", ShortNumber(number))));
     }
     if number > WHOLE_MAX {
-        return Err(place.fault(format_args!("{} is too large to be counted exactly", Shown(number))));
+        return Err(place.fault(format_args!("{} is too large to be counted exactly", ShortNumber(number))));
     }
     Ok(())
 }

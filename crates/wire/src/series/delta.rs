@@ -21,7 +21,7 @@ pub struct Delta {
 
 /// A part of a run's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum WindowKind {
     /// The warm-up.
     WarmUp,
     /// The measured phase.
@@ -30,17 +30,17 @@ pub enum Part {
 
 impl Series {
     /// Returns the parts that are present.
-    pub fn parts(&self) -> impl Iterator<Item = (Part, &Window)> {
-        let warm_up = self.warm_up.as_ref().map(|window| (Part::WarmUp, window));
-        let measured = self.measured.as_ref().map(|window| (Part::Measured, window));
+    pub fn parts(&self) -> impl Iterator<Item = (WindowKind, &Window)> {
+        let warm_up = self.warm_up.as_ref().map(|window| (WindowKind::WarmUp, window));
+        let measured = self.measured.as_ref().map(|window| (WindowKind::Measured, window));
         warm_up.into_iter().chain(measured)
     }
 
     /// Returns a part for modification.
-    pub fn part_mut(&mut self, part: Part) -> &mut Option<Window> {
+    pub fn part_mut(&mut self, part: WindowKind) -> &mut Option<Window> {
         match part {
-            Part::WarmUp => &mut self.warm_up,
-            Part::Measured => &mut self.measured,
+            WindowKind::WarmUp => &mut self.warm_up,
+            WindowKind::Measured => &mut self.measured,
         }
     }
 }

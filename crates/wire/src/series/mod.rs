@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
-pub use delta::{Delta, Part};
+pub use delta::{Delta, WindowKind};
 pub use pack::{DecodeError, Packed};
 
 /// The series of one run.

@@ -25,7 +25,7 @@ use uuid::Uuid;
 const SUMMARY: &str = include_str!("../../../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
 
 /// Both ends of one connection.
-pub struct Line {
+pub struct LinkEnds {
     pub connection: Uuid,
     /// Present until the server notices that the connection is dead.
     pub heard: Option<watch::Sender<()>>,
@@ -88,7 +88,7 @@ pub struct SimulatedAgent {
     pub spool: BTreeMap<brewbench_wire::RunId, Outcome>,
     work: Option<Work>,
     /// The newest is last; the agent uses that one while it believes to be connected.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LinkEnds>,
     pub is_connected: bool,
 }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     super::{super::assign, AgentConnection},
     AGENTS, Event,
-    agent::{Line, SimulatedAgent},
+    agent::{LinkEnds, SimulatedAgent},
 };
 use crate::{
     app::{config::Config, ids::RunId, server::Server, state::RunChanged},
@@ -170,7 +170,7 @@ impl World {
         let entered =
             AgentConnection::enter(&caller.name, Box::new(caller.hello()), state, &self.presence, barriers).await;
         let (connection, from_server, _close) = entered.expect("entered");
-        let line = Line {
+        let line = LinkEnds {
             connection: connection.connection,
             heard: Some(connection.heard),
             to_server: std::collections::VecDeque::new(),

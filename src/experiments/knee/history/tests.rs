@@ -40,10 +40,10 @@ fn a_search_lists_its_rates_and_its_end() {
             thousands(high)
         )
     );
-    let measured: Vec<_> = search.path.iter().map(|rung| (rung.rate, rung.outcome.map(Word::as_str))).collect();
+    let measured: Vec<_> = search.path.iter().map(|rung| (rung.rate, rung.outcome.map(RateOutcome::as_str))).collect();
     let expected = [(1_000, "held"), (20_000, "missed"), (4_470, "held"), (4_600, "missed")];
     assert_eq!(measured, expected.map(|(rate, word)| (rate, Some(word))));
-    assert_eq!(search.path[3].words(), "missed, held in 0 of 8, confirmed");
+    assert_eq!(search.path[3].describe(), "missed, held in 0 of 8, confirmed");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_run_that_has_not_ended_has_no_outcome() {
     let waiting = Run { spec: RunSpec { load: Some(rate(20_000, 10.0)), ..queued("servy").spec }, ..queued("servy") };
     let search = search_of(&[at("servy", 1_000, 5.0), waiting]);
     assert_eq!(search.state, State::Searching);
-    assert_eq!((search.path[1].outcome, search.path[1].words().as_str()), (None, "–"));
+    assert_eq!((search.path[1].outcome, search.path[1].describe().as_str()), (None, "–"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The load of a [`Draft`]. Pure.
 
-use brewbench_wire::load::{Closed, Fault, Form, Load, Open, Part};
+use brewbench_wire::load::{Closed, Fault, Form, Load, LoadPart, Open};
 
 use super::{Draft, Faults, number, time};
 use crate::experiments::plan_fields::seconds_text;
@@ -177,7 +177,7 @@ impl Draft {
         let knee =
             Knee { objective: objective?, from, to, duration_s: duration_s?, precision: precision?, max_vus: max_vus? };
         if let Err(fault) = knee.load(from).and_then(|_| knee.load(to)) {
-            let field = if fault.part == Part::Rate { "knee" } else { self.field(fault.part) };
+            let field = if fault.part == LoadPart::Rate { "knee" } else { self.field(fault.part) };
             let text = if field == "knee" { fault.to_string() } else { fault.text };
             faults.add(field, &text);
             return None;
@@ -195,13 +195,13 @@ impl Draft {
     }
 
     /// Returns the field of a part of the load.
-    fn field(&self, part: Part) -> &'static str {
+    fn field(&self, part: LoadPart) -> &'static str {
         match part {
-            Part::Vus => "vus",
-            Part::Rate => "rate",
-            Part::Duration => "duration",
-            Part::Stages => self.load.as_str(),
-            Part::MaxVus => "max-vus",
+            LoadPart::Vus => "vus",
+            LoadPart::Rate => "rate",
+            LoadPart::Duration => "duration",
+            LoadPart::Stages => self.load.as_str(),
+            LoadPart::MaxVus => "max-vus",
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         new::{
             Form, Parameter, ShownFaults,
             draft::{Draft, Faults},
-            forecast::{Forecast, Place},
+            forecast::{Forecast, QueuePosition},
             form_options::{Catalog, form_options},
             preset,
         },
@@ -89,7 +89,7 @@ pub async fn evaluate(
         }
         None => None,
     };
-    let place = place(state, presence, &connected, checked.as_ref()).await?;
+    let place = queue_position(state, presence, &connected, checked.as_ref()).await?;
     let presets = preset::choices(&draft, |draft| draft.plan(&defaults).ok());
     let parameters = parameters(&draft, defaults);
     let (agents_connected, baselines) = (connected.len(), catalog.baselines);
@@ -129,12 +129,12 @@ async fn history(state: &AppState, checked: &Checked) -> Result<CellHistory> {
 }
 
 /// Returns where the runs of a plan would be in the queue; without a plan, those of any plan.
-async fn place(
+async fn queue_position(
     state: &AppState,
     presence: &Presence,
     connected: &[(String, Connected)],
     checked: Option<&Checked>,
-) -> Result<Place> {
+) -> Result<QueuePosition> {
     let queue = load_queue(state, presence).await?;
     let agents: Vec<String> = connected
         .iter()
@@ -156,7 +156,7 @@ async fn place(
         .collect();
     waits.push(Wait { agents: &agents, with: generators, takes_s: None });
     let starts_in_s = starts(&waits, &free_in(connected, &queue.working, now_ms())).pop().flatten();
-    Ok(Place {
+    Ok(QueuePosition {
         ahead: queue.working.len() + queue.total,
         has_agent: !agents.is_empty(),
         // Runs that are not listed are ahead, too.

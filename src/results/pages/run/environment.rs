@@ -72,7 +72,7 @@ struct Other {
 
 /// The run to compare with.
 #[derive(Debug, Deserialize)]
-pub struct With {
+pub struct EnvironmentQuery {
     with: Option<RunId>,
 }
 
@@ -81,7 +81,7 @@ pub async fn environment(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<RunId>,
-    QueryParams(With { with }): QueryParams<With>,
+    QueryParams(EnvironmentQuery { with }): QueryParams<EnvironmentQuery>,
 ) -> Result<EnvironmentPage> {
     let environment = read(&state, &id).await?;
     let with = match with.filter(|with| !with.as_str().is_empty()) {
@@ -119,14 +119,14 @@ impl EnvironmentPage {
         let EnvironmentDifference { run, with, .. } = difference;
         let host = SideBySide {
             title: None,
-            sentence: difference.sentence(),
+            sentence: difference.summarize(),
             here: run.name(),
             there: with.name(),
             facts: by_weight(|weight| difference.with_weight(weight)),
         };
         let generators = difference.generators.iter().map(|one| SideBySide {
             title: Some(one.name()),
-            sentence: one.sentence(),
+            sentence: one.summarize(),
             here: one.run.clone().unwrap_or_default(),
             there: one.with.clone().unwrap_or_default(),
             facts: by_weight(|weight| one.with_weight(weight)),

@@ -45,14 +45,14 @@ struct Log {
     /// Number of its lines.
     lines: usize,
     /// Matching lines in a search.
-    found: Vec<Found>,
+    found: Vec<MatchingLine>,
     /// Number of matching lines.
     count: usize,
 }
 
 /// A line that matches.
 #[derive(Debug)]
-struct Found {
+struct MatchingLine {
     number: usize,
     /// Its text, and which parts of it match.
     pieces: Vec<(String, bool)>,
@@ -88,7 +88,7 @@ impl Log {
         self.count = matching_lines(text, wanted).count();
         self.found = matching_lines(text, wanted)
             .take(MAX_FOUND)
-            .map(|(number, line)| Found { number, pieces: owned(pieces(line, wanted)) })
+            .map(|(number, line)| MatchingLine { number, pieces: owned(pieces(line, wanted)) })
             .collect();
     }
 

@@ -1,7 +1,7 @@
 //! The page of one run, its logs and its environment.
 //!
-//! [`show`] loads the data. Pure files turn it into parts of the page: [`headline`], [`phases`], [`metrics`], [`checks`],
-//! [`machine`], [`timeseries`], `work` and [`charts`]. [`logs`] searches logs.
+//! [`show`] loads the data. Pure files turn it into parts of the page: [`headline`], [`phases`], [`metrics`],
+//! [`checks`], [`machine`], [`timeseries`], `work` and [`charts`]. [`logs`] searches logs.
 
 pub mod charts;
 pub mod checks;
@@ -23,7 +23,7 @@ use crate::app::state::AppState;
 /// Routes of the pages.
 pub fn router() -> Router<AppState> {
     Router::new()
-        .route("/runs/{id}", get(show::one))
+        .route("/runs/{id}", get(show::show))
         .route("/runs/{id}/logs", get(logs::search))
         .route("/runs/{id}/environment", get(environment::environment))
 }

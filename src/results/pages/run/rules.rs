@@ -8,7 +8,7 @@ use crate::{
     runs::model::Run,
     web::{
         address,
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -22,7 +22,7 @@ pub struct Rules {
     /// The path segment of the scenario, which sets the limits.
     pub scenario: Option<String>,
     /// When the run was judged.
-    pub when: Moment,
+    pub when: RelativeTime,
 }
 
 impl Rules {
@@ -30,7 +30,7 @@ impl Rules {
     pub fn new(run: &Run, judged: &JudgedBy) -> Self {
         let changed = judged.limits.changed();
         let named = changed.iter().filter_map(|(name, value)| {
-            let about = Limit::named(name)?.about();
+            let about = Limit::find(name)?.definition();
             Some(format!("{name} {}", about.unit.text(*value)))
         });
         let named: Vec<String> = named.collect();

@@ -41,7 +41,7 @@ use crate::{
     runs::{
         api, lookup,
         model::{Origin, Run},
-        pages::row::{Doing, Line},
+        pages::row::{ListedRun, RunProgress},
         verdict::Verdict,
     },
     web::{
@@ -49,7 +49,7 @@ use crate::{
         chart::Chart,
         series_style::Marks,
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 use crate::{results::pages::run::work, runs::pages::remarks::Remarks};
@@ -72,34 +72,34 @@ pub(crate) struct RunPart<'a> {
 /// The content of the page.
 #[derive(Debug)]
 pub struct RunView {
-    line: Line,
+    line: ListedRun,
     remarks: Remarks,
     /// Progress, while the run has not ended.
-    pub(crate) doing: Option<Doing>,
+    pub(crate) progress: Option<RunProgress>,
     cards: Vec<Card>,
     warnings: Vec<Warning>,
     rules: Option<Rules>,
     /// The generators of a distributed run.
     generators: Option<Generators>,
     charts: Vec<Chart>,
-    story: Option<TimeSeries>,
+    time_series: Option<TimeSeries>,
     /// How and when its old series was reduced.
-    reduced: Option<(&'static str, Moment)>,
+    reduced: Option<(&'static str, RelativeTime)>,
     /// Number of repetitions of its cell.
     repetitions: usize,
     enforced: String,
-    stages: Vec<PhaseTiming>,
-    figures: Option<Figures>,
+    phases: Vec<PhaseTiming>,
+    figures: Option<SummaryTables>,
     /// Properties of its requests.
     work: Vec<(&'static str, String)>,
-    seen: Option<AgentEvidence>,
+    evidence: Option<AgentEvidence>,
     logs: Option<Logs>,
     scope: Scope,
 }
 
 /// The contents of the summary.
 #[derive(Debug)]
-struct Figures {
+struct SummaryTables {
     /// The detected format of an import.
     taken: Option<String>,
     metrics: Metrics,
@@ -178,18 +178,18 @@ impl RunView {
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let cores = SideCores::new(&run, evidence.as_ref());
         Self {
-            generators: shares.and_then(|shares| Generators::of(&run, shares)),
-            doing: (!run.has_ended()).then(|| {
-                let mut doing = Doing::new(run.clone(), &marks, &others, now);
-                doing.refresh(&others, rate, now);
-                doing.step = step;
-                doing
+            generators: shares.and_then(|shares| Generators::new(&run, shares)),
+            progress: (!run.has_ended()).then(|| {
+                let mut progress = RunProgress::new(run.clone(), &marks, &others, now);
+                progress.refresh(&others, rate, now);
+                progress.step = step;
+                progress
             }),
             cards: headline::cards(&run, summary.as_ref()),
             warnings: headline::warnings(&run),
             rules: judged.map(|judged| Rules::new(&run, &judged)),
             charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
-            story: series.and_then(|series| TimeSeries::new(&run, mark, series, cores)),
+            time_series: series.and_then(|series| TimeSeries::new(&run, mark, series, cores)),
             reduced: reduced.map(|(how, at)| {
                 (
                     if how == "downsample" { "downsampled to points of ten seconds" } else { "deleted" },
@@ -198,24 +198,24 @@ impl RunView {
             }),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
             enforced: machine::enforced(&run),
-            stages: crate::results::pages::run::phases::timings(&phases, now),
-            figures: summary.as_ref().map(|summary| Figures {
+            phases: crate::results::pages::run::phases::timings(&phases, now),
+            figures: summary.as_ref().map(|summary| SummaryTables {
                 taken: (run.origin == Origin::Import)
-                    .then(|| ImportedFile::from_summary(None, &run.id, summary).sentence()),
+                    .then(|| ImportedFile::from_summary(None, &run.id, summary).describe()),
                 metrics: metrics::metrics(summary),
                 checks: checks::checks(summary),
                 thresholds: checks::thresholds(summary),
             }),
             work: work::work(&run),
             logs: evidence.as_ref().map(|evidence| Logs::new(&run, RunLogs::new(&run, Some(evidence)))),
-            seen: evidence.map(|evidence| AgentEvidence {
+            evidence: evidence.map(|evidence| AgentEvidence {
                 machine: machine::machine(&evidence),
                 groups: facts::groups(&facts::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
                 reported_later: evidence.reported_later,
             }),
-            remarks: Remarks::of(&run, scope),
-            line: Line::new(run, &marks),
+            remarks: Remarks::for_run(&run, scope),
+            line: ListedRun::new(run, &marks),
             scope,
         }
     }
@@ -242,12 +242,12 @@ impl RunView {
     }
 
     /// Time of submission.
-    fn submitted(&self) -> Moment {
+    fn submitted(&self) -> RelativeTime {
         time_ago::ago(Some(self.run().queued_at_ms))
     }
 
     /// Time of its last activity.
-    fn when(&self) -> Moment {
+    fn when(&self) -> RelativeTime {
         let run = self.run();
         time_ago::ago(run.finished_at_ms.or(run.started_at_ms).or(Some(run.queued_at_ms)))
     }
@@ -259,7 +259,7 @@ impl RunView {
 }
 
 /// `GET /runs/{id}?log=…`
-pub async fn one(
+pub async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<RunId>,

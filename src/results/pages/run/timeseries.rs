@@ -1,5 +1,5 @@
-//! The time series of a run: charts, and a table with the same data. Template: `runs/_story.html`, variable `story`.
-//! Pure.
+//! The time series of a run: charts, and a table with the same data. Template: `runs/_timeseries.html`, variable
+//! `time_series`. Pure.
 
 use brewbench_wire::series::Series;
 
@@ -26,12 +26,12 @@ pub struct TimeSeries {
     /// The charts.
     pub charts: Vec<Chart>,
     /// The same data as a table.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TimeSeriesRow>,
 }
 
 /// A row of the table: one second, or several of a long run.
 #[derive(Debug)]
-pub struct Line {
+pub struct TimeSeriesRow {
     /// Whether it belongs to the warm-up.
     pub warm_up: bool,
     /// Its end, in seconds since the first request of the run.
@@ -63,13 +63,15 @@ impl TimeSeries {
         let charts = charts::over_time(run, mark, &body);
         let windows = [(true, &body.warm_up), (false, &body.measured)];
         let rows = |(warm_up, window)| {
-            Option::iter(window).flat_map(table::rows).map(move |(second, usage)| Line::new(warm_up, second, usage))
+            Option::iter(window)
+                .flat_map(table::rows)
+                .map(move |(second, usage)| TimeSeriesRow::new(warm_up, second, usage))
         };
         (!charts.is_empty()).then(|| Self { charts, lines: windows.into_iter().flat_map(rows).collect() })
     }
 }
 
-impl Line {
+impl TimeSeriesRow {
     fn new(warm_up: bool, second: &SecondBody, usage: Option<&UsageBody>) -> Self {
         let value = |figure: fn(&UsageBody) -> Option<f64>| format::number(usage.and_then(figure));
         let latency = &second.succeeded;

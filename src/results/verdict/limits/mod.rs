@@ -13,13 +13,13 @@ use crate::runs::verdict::Unit;
 
 impl Limit {
     /// Finds a limit by its name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|limit| limit.about().name == name)
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|limit| limit.definition().name == name)
     }
 
     /// Parses user input: `0.9` or `90 %`, `5` or `5 s`, `100` or `100 ms`. The error starts with the limit's name.
     pub fn parse(self, text: &str) -> Result<f64, String> {
-        let About { name, unit, .. } = self.about();
+        let About { name, unit, .. } = self.definition();
         let text = text.trim();
         let (number, factor) = match unit {
             Unit::Share => text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01)),
@@ -33,15 +33,15 @@ impl Limit {
 
     /// Checks that a value is in range. The error starts with the limit's name.
     pub fn checked(self, value: f64) -> Result<f64, String> {
-        let About { name, most, .. } = self.about();
+        let About { name, most, .. } = self.definition();
         if (0.0..=most).contains(&value) { Ok(value) } else { Err(format!("{name}: {value} is not a {}", self.kind())) }
     }
 
     fn kind(self) -> String {
-        let About { unit, most, .. } = self.about();
+        let About { unit, most, .. } = self.definition();
         match unit {
             Unit::Share => format!("share between 0 and {most}, such as 0.25 or 25 %"),
-            other => format!("number of {} between 0 and {most}", other.words()),
+            other => format!("number of {} between 0 and {most}", other.unit_name()),
         }
     }
 }
@@ -54,7 +54,7 @@ pub struct Limits([f64; Limit::ALL.len()]);
 
 impl Default for Limits {
     fn default() -> Self {
-        Self(Limit::ALL.map(|limit| limit.about().default))
+        Self(Limit::ALL.map(|limit| limit.definition().default))
     }
 }
 
@@ -63,7 +63,7 @@ impl Limits {
     pub fn with(set: &BTreeMap<String, f64>) -> Result<Self, String> {
         let mut limits = Self::default();
         for (name, value) in set {
-            let limit = Limit::named(name).ok_or_else(|| unknown(name))?;
+            let limit = Limit::find(name).ok_or_else(|| unknown(name))?;
             limits.set(limit, limit.checked(*value)?);
         }
         Ok(limits)
@@ -81,20 +81,24 @@ impl Limits {
 
     /// Returns the limits that differ from their defaults, by name.
     pub fn changed(&self) -> BTreeMap<String, f64> {
-        let differs = |limit: &Limit| self.get(*limit).total_cmp(&limit.about().default).is_ne();
-        Limit::ALL.into_iter().filter(differs).map(|limit| (limit.about().name.to_owned(), self.get(limit))).collect()
+        let differs = |limit: &Limit| self.get(*limit).total_cmp(&limit.definition().default).is_ne();
+        Limit::ALL
+            .into_iter()
+            .filter(differs)
+            .map(|limit| (limit.definition().name.to_owned(), self.get(limit)))
+            .collect()
     }
 }
 
 /// Returns the error for an unknown limit; it lists all names.
 pub fn unknown(name: &str) -> String {
-    let names: Vec<&str> = Limit::ALL.into_iter().map(|limit| limit.about().name).collect();
+    let names: Vec<&str> = Limit::ALL.into_iter().map(|limit| limit.definition().name).collect();
     format!("{name:?} is not a limit; the limits are {}", names.join(", "))
 }
 
 impl From<Limits> for BTreeMap<String, f64> {
     fn from(limits: Limits) -> Self {
-        Limit::ALL.into_iter().map(|limit| (limit.about().name.to_owned(), limits.get(limit))).collect()
+        Limit::ALL.into_iter().map(|limit| (limit.definition().name.to_owned(), limits.get(limit))).collect()
     }
 }
 
@@ -103,7 +107,7 @@ impl From<BTreeMap<String, f64>> for Limits {
     fn from(map: BTreeMap<String, f64>) -> Self {
         let mut limits = Self::default();
         for (name, value) in map {
-            if let Some(limit) = Limit::named(&name)
+            if let Some(limit) = Limit::find(&name)
                 && let Ok(value) = limit.checked(value)
             {
                 limits.set(limit, value);
@@ -120,12 +124,12 @@ mod tests {
     #[test]
     fn every_limit_has_a_place_a_name_and_a_valid_default() {
         for (place, limit) in Limit::ALL.into_iter().enumerate() {
-            let About { name, default, .. } = limit.about();
+            let About { name, default, .. } = limit.definition();
             assert_eq!(limit as usize, place, "{name}");
-            assert_eq!(Limit::named(name), Some(limit));
+            assert_eq!(Limit::find(name), Some(limit));
             assert_eq!(limit.checked(default), Ok(default), "{name}");
         }
-        assert_eq!(Limit::named("beauty"), None);
+        assert_eq!(Limit::find("beauty"), None);
     }
 
     #[test]

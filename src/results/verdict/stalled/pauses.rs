@@ -57,7 +57,7 @@ impl Pause {
     }
 
     /// Returns its place: `from second 3 to 7`.
-    pub fn place(&self) -> String {
+    pub fn describe(&self) -> String {
         let from = (self.from_ms / 1_000.0).round();
         match self.end {
             End::Response { .. } => format!("from second {from} to {}", (self.to_ms / 1_000.0).round()),

@@ -14,8 +14,8 @@ pub fn pause() -> (&'static str, String) {
 
 /// Returns the settings of containerd.
 ///
-/// Only root with `CAP_SYS_RESOURCE` may protect processes from the kernel's OOM killer. The disk usage of containers is
-/// measured each second, so that a full one is noticed soon.
+/// Only root with `CAP_SYS_RESOURCE` may protect processes from the kernel's OOM killer. The disk usage of containers
+/// is measured each second, so that a full one is noticed soon.
 pub fn containerd(folder: &Path, programs: &Path) -> String {
     let (folder, programs, (_, pause)) = (folder.display(), programs.display(), pause());
     format!(

@@ -1,5 +1,5 @@
-# Runs the programs of a node as the first process of a pid namespace: the kernel kills everything once this shell is gone.
-# All paths are those of a usual node, but in a mount namespace, so that nodes do not share them.
+# Runs the programs of a node as the first process of a pid namespace: the kernel kills everything once this shell is
+# gone. All paths are those of a usual node, but in a mount namespace, so that nodes do not share them.
 # usage: start.sh FOLDER PROGRAMS ADDRESS KUBELET-OPTION...
 set -eu
 cd "$1"

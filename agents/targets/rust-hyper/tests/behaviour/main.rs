@@ -73,7 +73,7 @@ const CASES: &[Case] = &[
     case(("PATCH", "/r/blog"), &[], 405, &[("allow", "GET, HEAD"), ("location", "")], 19),
     case(("GET", "/r/nowhere"), &[], 404, &[("location", "")], 10),
     // Everything else is not found, with any method, and paths are not normalized.
-    case(("GET", "/"), &[], 404, &[], 10),
+    case(("GET", "/"), &[], 200, &[], 6),
     case(("HEAD", "/none"), &[], 404, &[("content-length", "10")], 0),
     case(("POST", "/none"), &[], 404, &[("allow", "")], 10),
     case(("GET", "//health"), &[], 404, &[("location", "")], 10),

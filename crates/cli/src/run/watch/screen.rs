@@ -97,7 +97,7 @@ impl Screen {
     }
 
     fn status(&self) -> String {
-        let words = |now: &RunNow| now.step.as_deref().map_or_else(|| now.phase.words(), plain);
+        let words = |now: &RunNow| now.step.as_deref().map_or_else(|| now.phase.describe(), plain);
         let phase = self.now.as_ref().map_or(String::new(), |(now, _)| words(now));
         let left = self.remaining_s().filter(|left| *left > 0.0);
         left.map_or(phase.clone(), |left| format!("{phase} · {} left", duration::text(left)))

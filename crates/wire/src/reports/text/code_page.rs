@@ -2,7 +2,7 @@
 //! would be missing without a word.
 
 use super::super::builtin;
-use super::line::Line;
+use super::line::ReportLine;
 use crate::reports::validate::Fault;
 
 /// The first two characters that `✓`, `✗` and `█` become in the code pages 437, 850 and 1252, and in Latin-1.
@@ -15,8 +15,8 @@ const ADVICE: &str = "k6's marks are not readable, so its thresholds would be mi
                       first: `[Console]::OutputEncoding = [Text.Encoding]::UTF8`)";
 
 /// Fails if a line was read in another encoding.
-pub(super) fn check(lines: &[Line]) -> Result<(), Fault> {
-    let is_garbled = |line: &&Line| {
+pub(super) fn check(lines: &[ReportLine]) -> Result<(), Fault> {
+    let is_garbled = |line: &&ReportLine| {
         let text = line.text.as_str();
         GARBLED.iter().any(|start| text.starts_with(start)) || has_lost_mark(text)
     };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{builtin, names};
 use super::units::{count, k6_bytes, k6_time, number};
-use super::{line::Line, metric};
+use super::{line::ReportLine, metric};
 use crate::reports::metrics::not_too_many;
 use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};
@@ -18,7 +18,7 @@ const UNNAMED: &str = "not spelt out in the report";
 /// Tolerance of a percentage, which is truncated to two decimals.
 const PERCENT_ROUNDING: f64 = 0.0101;
 
-pub(super) fn recognises(lines: &[Line]) -> bool {
+pub(super) fn recognises(lines: &[ReportLine]) -> bool {
     lines.iter().any(|line| entry(&line.text).is_some_and(|entry| builtin::lookup(entry.name).is_some()))
 }
 
@@ -51,7 +51,7 @@ enum Section {
     Parts,
 }
 
-pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
+pub(super) fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
     let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
     let mut thresholds: Vec<(String, Threshold)> = Vec::new();
     let mut checks = [None; 2];
@@ -123,7 +123,7 @@ fn full_name(name: &str, parent: &mut String) -> Option<String> {
     names::metric(&full, &Place::root(&full)).is_ok().then_some(full)
 }
 
-fn read_one(line: &Line, name: &str, values: &str, mark: Option<bool>) -> Result<Option<Metric>, Fault> {
+fn read_one(line: &ReportLine, name: &str, values: &str, mark: Option<bool>) -> Result<Option<Metric>, Fault> {
     let known = builtin::lookup(name);
     let words: Vec<&str> = values.split_whitespace().collect();
     let (kind, contains) = known.unwrap_or_else(|| (inferred(&words), Contains::Unknown));
@@ -153,7 +153,7 @@ fn inferred(words: &[&str]) -> Kind {
 
 type Values = BTreeMap<String, f64>;
 
-fn named<const N: usize>(values: [(&str, f64); N]) -> Values {
+fn to_values<const N: usize>(values: [(&str, f64); N]) -> Values {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -165,14 +165,14 @@ fn counter(words: &[&str], contains: Contains) -> Option<Values> {
         ([total, rate], _) => (number(total)?, number(rate.strip_suffix("/s")?)?),
         _ => return None,
     };
-    Some(named([("count", total), ("rate", rate)]))
+    Some(to_values([("count", total), ("rate", rate)]))
 }
 
 /// Reads a gauge. Its value is between minimum and maximum, unless one of them was truncated.
 fn gauge(words: &[&str]) -> Option<Values> {
     let [value, min, max] = words else { return None };
     let (value, min, max) = (number(value)?, number(min.strip_prefix("min=")?)?, number(max.strip_prefix("max=")?)?);
-    (min <= value && value <= max).then(|| named([("value", value), ("min", min), ("max", max)]))
+    (min <= value && value <= max).then(|| to_values([("value", value), ("min", min), ("max", max)]))
 }
 
 fn trend(words: &[&str], contains: Contains) -> Option<Values> {
@@ -190,7 +190,7 @@ fn trend(words: &[&str], contains: Contains) -> Option<Values> {
 }
 
 /// Reads passed and total counts: `50.00% ✓ 5 ✗ 5`, `50.00% 5 out of 10`.
-fn share(line: &Line, name: &str, values: &str) -> Result<[f64; 2], Fault> {
+fn share(line: &ReportLine, name: &str, values: &str) -> Result<[f64; 2], Fault> {
     let words: Vec<&str> = values.split_whitespace().collect();
     let read = || {
         let (percent, passes, total) = match words.as_slice() {
@@ -207,7 +207,7 @@ fn share(line: &Line, name: &str, values: &str) -> Result<[f64; 2], Fault> {
 
 fn rate([passes, total]: [f64; 2]) -> Values {
     let share = if total > 0.0 { passes / total } else { 0.0 };
-    named([("rate", share), ("passes", passes), ("fails", total - passes)])
+    to_values([("rate", share), ("passes", passes), ("fails", total - passes)])
 }
 
 /// Reads a line of a new report's thresholds: a metric's name, or a mark and a quoted expression.

@@ -12,20 +12,20 @@ mod wrk;
 
 use std::collections::BTreeMap;
 
-use self::line::Line;
+use self::line::ReportLine;
 use crate::reports::summary::{Contains, Kind, Metric, Summary};
 use crate::reports::validate::{Fault, Place, shown};
 
 /// Reads a text. The caller has checked that it is not JSON.
 pub(super) fn read(bytes: &[u8]) -> Result<Summary, Fault> {
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
-    let lines: Vec<Line> = text
+    let lines: Vec<ReportLine> = text
         .lines()
         .enumerate()
-        .map(|(place, text)| Line { number: place + 1, text: uncoloured(text).trim().to_owned() })
+        .map(|(place, text)| ReportLine { number: place + 1, text: uncoloured(text).trim().to_owned() })
         .filter(|line| !line.text.is_empty())
         .collect();
-    let is_known = |lines: &[Line]| wrk::recognises(lines) || k6::recognises(lines);
+    let is_known = |lines: &[ReportLine]| wrk::recognises(lines) || k6::recognises(lines);
     let lines =
         if is_known(&lines) { lines } else { Some(prefix::without(&lines)).filter(|it| is_known(it)).unwrap_or(lines) };
     if wrk::recognises(&lines) {

@@ -1,12 +1,12 @@
 //! Removes what a log or an e-mail puts before each line: a time, the name of a container, or `>`.
 
-use super::line::Line;
+use super::line::ReportLine;
 
 /// Prefixes that may stand before each other: `k6-1  | 2026-11-25T10:00:00Z `.
 const MAX_PREFIXES: usize = 3;
 
 /// Returns the lines without the prefixes that all of them have.
-pub(super) fn without(lines: &[Line]) -> Vec<Line> {
+pub(super) fn without(lines: &[ReportLine]) -> Vec<ReportLine> {
     let mut lines = lines.to_vec();
     for _ in 0..MAX_PREFIXES {
         let prefixes: [(Prefix, bool); 3] = [(time, false), (name, true), (quote, false)];
@@ -20,7 +20,7 @@ pub(super) fn without(lines: &[Line]) -> Vec<Line> {
 type Prefix = fn(&str) -> Option<(&str, &str)>;
 
 /// Removes a prefix if all lines have it, and the same one if it `is_constant`. Empty lines are dropped.
-fn strip(lines: &[Line], (prefix, is_constant): (Prefix, bool)) -> Option<Vec<Line>> {
+fn strip(lines: &[ReportLine], (prefix, is_constant): (Prefix, bool)) -> Option<Vec<ReportLine>> {
     let split: Vec<(usize, &str, &str)> = lines
         .iter()
         .map(|line| prefix(&line.text).map(|(prefix, rest)| (line.number, prefix, rest.trim())))
@@ -28,7 +28,7 @@ fn strip(lines: &[Line], (prefix, is_constant): (Prefix, bool)) -> Option<Vec<Li
     let (_, first, _) = split.first()?;
     let is_one = !is_constant || split.iter().all(|(_, other, _)| other == first);
     let rest = split.iter().filter(|(.., rest)| !rest.is_empty());
-    is_one.then(|| rest.map(|(number, _, rest)| Line { number: *number, text: (*rest).to_owned() }).collect())
+    is_one.then(|| rest.map(|(number, _, rest)| ReportLine { number: *number, text: (*rest).to_owned() }).collect())
 }
 
 /// `2026-11-25T10:00:00.123Z …`

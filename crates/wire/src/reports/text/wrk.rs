@@ -5,14 +5,15 @@
 //! response that took longer than `--timeout`; an error status is 400 or above. Both are among the responses, and count
 //! as failed. Latencies exclude timeouts.
 //!
-//! A connection whose socket can't be opened is given up, so the load comes from the others. One that the target refuses
-//! is tried again, so that more connects may fail than there are connections; then it is unknown how many made the load.
+//! A connection whose socket can't be opened is given up, so the load comes from the others. One that the target
+//! refuses is tried again, so that more connects may fail than there are connections; then it is unknown how many made
+//! the load.
 
 use std::collections::BTreeMap;
 
 use super::super::values::percentile;
 use super::units::{count, number, wrk_bytes, wrk_number, wrk_time};
-use super::{line::Line, metric};
+use super::{line::ReportLine, metric};
 use crate::reports::summary::{Connections, Contains, Group, Kind, Metric, Shape, Summary};
 use crate::reports::validate::Fault;
 
@@ -22,8 +23,8 @@ const ROUNDED: f64 = 0.0051;
 /// wrk2 has reported its calibration by then.
 const LONGER_THAN_CALIBRATION_S: f64 = 11.0;
 
-pub(super) fn recognises(lines: &[Line]) -> bool {
-    let starts = |line: &Line| line.text.starts_with("Running ") && line.text.contains(" test @ ");
+pub(super) fn recognises(lines: &[ReportLine]) -> bool {
+    let starts = |line: &ReportLine| line.text.starts_with("Running ") && line.text.contains(" test @ ");
     lines
         .iter()
         .any(|line| starts(line) || line.text.starts_with("Thread Stats") || line.text.starts_with("Requests/sec:"))
@@ -47,17 +48,17 @@ struct Found {
     is_rate_limited: bool,
 }
 
-pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
+pub(super) fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
     let mut found = Found::default();
     for line in lines {
         found.read(line)?;
     }
     let last = lines.last().map_or(1, |line| line.number);
-    found.summary().map_err(|what| Line { number: last, text: String::new() }.fault(what))
+    found.summary().map_err(|what| ReportLine { number: last, text: String::new() }.fault(what))
 }
 
 impl Found {
-    fn read(&mut self, line: &Line) -> Result<(), Fault> {
+    fn read(&mut self, line: &ReportLine) -> Result<(), Fault> {
         let text = line.text.as_str();
         let words: Vec<&str> = text.split_whitespace().collect();
         if std::mem::take(&mut self.in_distribution) && self.percentile(line, &words)? {
@@ -115,7 +116,7 @@ impl Found {
     }
 
     /// Reads a line of the distribution, if it is one; wrk2 continues with another table.
-    fn percentile(&mut self, line: &Line, words: &[&str]) -> Result<bool, Fault> {
+    fn percentile(&mut self, line: &ReportLine, words: &[&str]) -> Result<bool, Fault> {
         let [percent, time] = words else { return Ok(false) };
         let Some(percent) = percent.strip_suffix('%').and_then(number) else { return Ok(false) };
         let garbled = || line.fault(format_args!("the time of {percent} % is not in wrk's format"));
@@ -196,7 +197,7 @@ fn open(connections: f64, failed: f64) -> Option<f64> {
     }
 }
 
-fn once<T: Copy>(before: Option<T>, value: T, line: &Line) -> Result<Option<T>, Fault> {
+fn once<T: Copy>(before: Option<T>, value: T, line: &ReportLine) -> Result<Option<T>, Fault> {
     match before {
         None => Ok(Some(value)),
         Some(_) => Err(line.fault("is duplicated: these are two outputs, or one was edited")),

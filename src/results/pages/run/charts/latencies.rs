@@ -25,11 +25,11 @@ const MIN_LATENCY_MS: f64 = 0.001;
 #[expect(clippy::cast_possible_truncation, reason = "logarithms of milliseconds are small")]
 fn band(upto_ms: f64) -> i64 {
     // A bucket's bound is a band's bound, except for rounding.
-    (place(upto_ms) - 0.01).ceil() as i64
+    (band_position(upto_ms) - 0.01).ceil() as i64
 }
 
 /// The position of a latency among the bands.
-fn place(ms: f64) -> f64 {
+fn band_position(ms: f64) -> f64 {
     PER_DOUBLING * (ms.max(MIN_LATENCY_MS) / 1e3).log2()
 }
 
@@ -56,7 +56,7 @@ pub fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
     let steps: &[f64] = if fine { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let all: Vec<f64> = ticks.flat_map(|power| steps.iter().map(move |step| power * step)).collect();
     // A band is centred on its number; its upper bound is half a step above.
-    let places: Vec<f64> = all.iter().map(|ms| place(*ms) + 0.5).collect();
+    let places: Vec<f64> = all.iter().map(|ms| band_position(*ms) + 0.5).collect();
     let names: Vec<String> = all.iter().map(|ms| format!("{}", (ms * 1e4).round() / 1e4)).collect();
     json!({
         "tickvals": places, "ticktext": names, "rangemode": "normal", "zeroline": false,

@@ -44,10 +44,10 @@ pub fn over_time(run: &Run, mark: Mark, body: &SeriesBody) -> Vec<Chart> {
 const PERCENTILES: [&str; 7] = ["min", "p50", "p90", "p95", "p99", "p99.9", "max"];
 
 /// One value for each of [`PERCENTILES`].
-type Figures = [Option<f64>; 7];
+type PercentileValues = [Option<f64>; 7];
 
 fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
-    let all: Figures = [
+    let all: PercentileValues = [
         run.figures.min_ms,
         run.figures.p50_ms,
         run.figures.p90_ms,
@@ -61,12 +61,13 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
         [ok.min_ms, ok.p50_ms, ok.p90_ms, ok.p95_ms, ok.p99_ms, ok.p999_ms, ok.max_ms]
     });
     // Without failures, both lines are the same.
-    let successful =
-        successful.filter(|_| run.figures.failed != Some(0)).filter(|ok: &Figures| ok.iter().any(Option::is_some));
+    let successful = successful
+        .filter(|_| run.figures.failed != Some(0))
+        .filter(|ok: &PercentileValues| ok.iter().any(Option::is_some));
     let known = || all.iter().chain(successful.iter().flatten()).flatten().copied();
     // All values are zero if the target was never reached.
     known().find(|value| *value > 0.0)?;
-    let scale = Scale::of(known().map(|value| (value, value)));
+    let scale = Scale::choose(known().map(|value| (value, value)));
     let mut data =
         vec![percentiles("all requests", &all, &json!({"color": mark.role(), "symbol": "circle", "size": 8}), "solid")];
     if let Some(ok) = &successful {
@@ -101,12 +102,15 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
 }
 
 /// The names of the known percentiles, in order.
-fn known_names<'a>(all: &'a Figures, successful: Option<&'a Figures>) -> impl Iterator<Item = &'static str> + use<'a> {
+fn known_names<'a>(
+    all: &'a PercentileValues,
+    successful: Option<&'a PercentileValues>,
+) -> impl Iterator<Item = &'static str> + use<'a> {
     let known = move |place: usize| all[place].is_some() || successful.is_some_and(|ok| ok[place].is_some());
     PERCENTILES.into_iter().enumerate().filter(move |(place, _)| known(*place)).map(|(_, name)| name)
 }
 
-fn percentiles(what: &str, values: &Figures, marker: &Value, dash: &str) -> Value {
+fn percentiles(what: &str, values: &PercentileValues, marker: &Value, dash: &str) -> Value {
     let known: Vec<(&str, f64)> =
         PERCENTILES.into_iter().zip(values).filter_map(|(name, value)| Some((name, (*value)?))).collect();
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();

@@ -105,7 +105,7 @@ fn k6(points: &Points, figure: &'static str) -> Option<Curve> {
 }
 
 /// Returns whose curves these are, for screen readers.
-fn spoken(curves: &[Curve]) -> &'static str {
+fn describe_owners(curves: &[Curve]) -> &'static str {
     if curves.iter().any(|curve| curve.name == K6) { "target and k6" } else { "the target" }
 }
 
@@ -119,7 +119,11 @@ fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         id: "run-cpu",
         title: "CPU",
         unit: "cores · throttled: share of the time limited by the CPU quota".to_owned(),
-        label: format!("CPU of {} over time in cores: {}", spoken(&curves), maximum(points, "target.cores", 1.0)),
+        label: format!(
+            "CPU of {} over time in cores: {}",
+            describe_owners(&curves),
+            maximum(points, "target.cores", 1.0)
+        ),
     };
     let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
     // Shaded, to make throttling noticeable.
@@ -140,7 +144,7 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let ceiling = size.map(|size| size.total_memory_bytes() as f64 / MIB);
     let all = curves.iter().flat_map(|curve| points.figures(From::Usage, curve.figure).flatten());
     let all = all.map(|bytes| bytes / MIB).filter(|mib| *mib > 0.0).chain(ceiling);
-    let scale = Scale::of(all.map(|mib| (mib, mib)));
+    let scale = Scale::choose(all.map(|mib| (mib, mib)));
     let y = match scale {
         Scale::Linear => json!({"nticks": 6}),
         Scale::Logarithmic(..) => json!({"type": "log", "rangemode": "normal", "dtick": "D2"}),
@@ -151,7 +155,7 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         unit: format!("MiB{}", scale.note()),
         label: format!(
             "Memory of {} over time in MiB: {}",
-            spoken(&curves),
+            describe_owners(&curves),
             maximum(points, "target.memory_bytes", MIB)
         ),
     };

@@ -8,17 +8,17 @@ impl RunView {
     pub(super) fn contents(&self) -> Contents {
         let figures = self.figures.as_ref();
         let all = [
-            (self.doing.is_some(), "doing", "Progress"),
+            (self.progress.is_some(), "doing", "Progress"),
             (!self.cards.is_empty(), "results", "Results"),
             (!self.charts.is_empty(), "charts", "Charts"),
-            (self.story.is_some(), "seconds-of-run", "Time series"),
+            (self.time_series.is_some(), "seconds-of-run", "Time series"),
             (self.generators.is_some(), "generators", "Generators"),
             (true, "configuration", "Configuration"),
             (!self.is_import(), "stages", "Phases"),
             (figures.is_some_and(|figures| !figures.metrics.trends.is_empty()), "distributions", "Distributions"),
             (figures.is_some(), "counters", "Counters and checks"),
-            (self.seen.is_some(), "machine", "Machine"),
-            (self.seen.as_ref().is_some_and(|seen| !seen.groups.is_empty()), "environment", "Environment"),
+            (self.evidence.is_some(), "machine", "Machine"),
+            (self.evidence.as_ref().is_some_and(|seen| !seen.groups.is_empty()), "environment", "Environment"),
             (self.logs.is_some(), "logs", "Logs"),
         ];
         Contents::new(all.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title)))

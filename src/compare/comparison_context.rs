@@ -40,7 +40,7 @@ impl Looks {
 
 /// The context of compared runs, as far as it was loaded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct ComparisonContext {
     /// Environments of the runs that count.
     pub environments: Environments,
     /// Earlier runs of the compared cells, without the compared experiments.

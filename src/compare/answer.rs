@@ -1,0 +1,358 @@
+//! The result of a comparison in sentences: what pages, reports, commands and lists show first. Pure.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    cell::{Cell, Row},
+    metric::Metric,
+    selection::{By, Subject},
+    sentence::{Sentence, difference, summary},
+    statistics::{Better, Decision, Leader},
+    trust::{Level, Trust},
+};
+use crate::{
+    compare::{
+        chosen::Options,
+        excluded::{ExcludedRun, counts},
+        finding,
+        notes::listed,
+        sentence, significance,
+        stat::Stat,
+    },
+    web::{
+        card::Tone,
+        format::{self, capitalize as sentence_case},
+    },
+};
+
+/// Maximum number of headlines.
+const MAX_HEADLINES: usize = 12;
+
+/// The metrics of the details, after the primary one.
+const DETAILS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];
+
+/// The result in sentences.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Answer {
+    /// The results: one per setting, or per target that is compared with a chosen baseline.
+    pub headlines: Vec<Headline>,
+    /// How far to rely on them.
+    pub trust: Trust,
+}
+
+/// One result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Headline {
+    /// Label of the setting; null if the comparison has only one.
+    pub setting: Option<String>,
+    /// The result in a sentence, e.g. `rust-hyper is 48.0 % faster than go-nethttp`.
+    #[schema(value_type = String)]
+    pub sentence: Sentence,
+    /// The other metrics, or why there is no result; may be empty.
+    pub details: String,
+    /// Whether it is good or bad for the target that the sentence is about.
+    pub tone: Tone,
+    /// Whether a difference was found.
+    pub is_decided: bool,
+}
+
+/// The cells of one setting, compared in one metric.
+struct InRow<'a> {
+    subjects: &'a [Subject],
+    base: usize,
+    row: &'a Row,
+    primary: Metric,
+}
+
+impl Answer {
+    /// Writes the answer for the subjects, one of which is the baseline.
+    pub fn new(
+        (subjects, base): (&[Subject], usize),
+        rows: &[Row],
+        excluded: &[ExcludedRun],
+        options: &Options,
+        trust: Trust,
+    ) -> Self {
+        let mut headlines = headlines((subjects, base), rows, excluded, options);
+        headlines.truncate(MAX_HEADLINES);
+        // A result that nobody should rely on is not good news, on any page.
+        if trust.level == Level::Unreliable {
+            for headline in headlines.iter_mut().filter(|headline| headline.is_decided) {
+                headline.tone = Tone::Doubtful;
+            }
+        }
+        Self { headlines, trust }
+    }
+
+    /// Returns the result in one line.
+    pub fn line(&self) -> String {
+        self.headlines.first().map_or_else(|| "No result".to_owned(), Headline::line)
+    }
+}
+
+impl Headline {
+    fn undecided(sentence: Sentence, details: impl Into<String>, tone: Tone) -> Self {
+        Self { setting: None, sentence, details: details.into(), tone, is_decided: false }
+    }
+
+    /// Returns the sentence and, if there are several, its setting: `at 1 vCPU: a is 5 % faster than b`.
+    pub fn line(&self) -> String {
+        match &self.setting {
+            Some(setting) => format!("{setting}: {}", self.sentence),
+            None => self.sentence.to_string(),
+        }
+    }
+}
+
+fn headlines(
+    (subjects, base): (&[Subject], usize),
+    rows: &[Row],
+    excluded: &[ExcludedRun],
+    options: &Options,
+) -> Vec<Headline> {
+    if rows.iter().all(|row| row.compared_cells().count() == 0) {
+        let unfinished = rows.iter().flat_map(|row| &row.cells).map(|cell| cell.counts.unfinished).sum();
+        return vec![no_result(excluded, unfinished)];
+    }
+    let of_row = |row: &Row| {
+        let setting = (rows.len() > 1).then(|| row.setting.label.clone());
+        let primary = significance::primary(row, options);
+        let headlines = InRow { subjects, base, row, primary }.headlines();
+        headlines.into_iter().map(move |headline| Headline { setting: setting.clone(), ..headline })
+    };
+    rows.iter().flat_map(of_row).collect()
+}
+
+impl InRow<'_> {
+    fn headlines(&self) -> Vec<Headline> {
+        let rivals: Vec<&Cell> = self.row.compared_cells().collect();
+        match rivals.as_slice() {
+            [one, other] if self.row.setting.by == By::Run => vec![self.single_runs(one, other)],
+            [] => vec![Headline::undecided(Sentence::plain("No run counts"), "", Tone::Doubtful)],
+            [one] => vec![self.alone(one)],
+            [one, other] if self.subjects.len() == 2 => {
+                let (challenger, base) = if one.subject == self.base { (other, one) } else { (one, other) };
+                vec![self.pair(challenger, base)]
+            }
+            many => match (self.row.leader(self.primary), many.iter().find(|cell| cell.subject == self.base)) {
+                (Leader::BaselineOnly, Some(base)) => {
+                    many.iter().filter(|cell| cell.subject != self.base).map(|cell| self.pair(cell, base)).collect()
+                }
+                _ => vec![self.leader()],
+            },
+        }
+    }
+
+    fn subject(&self, cell: &Cell) -> Sentence {
+        let Subject { label, mark, .. } = &self.subjects[cell.subject];
+        Sentence::default().subject(label, *mark)
+    }
+
+    /// The figures of a target with nothing to compare it with.
+    fn alone(&self, cell: &Cell) -> Headline {
+        let known = DETAILS.iter().map(|metric| cell.stat(*metric)).filter(|stat| stat.value.is_some());
+        let sentence = match cell.stat(self.primary).value {
+            Some(_) => self.subject(cell).text(": ").strong(&summary(cell.stat(self.primary))),
+            None => self.subject(cell),
+        };
+        let others = known.filter(|stat| stat.metric != self.primary).map(summary);
+        let absent: Vec<&str> = (0..self.subjects.len())
+            .filter(|place| *place != cell.subject)
+            .map(|place| self.subjects[place].label.as_str())
+            .collect();
+        let mut details = others.collect::<Vec<_>>().join(", ");
+        if !details.is_empty() {
+            details.push('.');
+        }
+        if !absent.is_empty() {
+            details = format!("Nothing to compare with: {} has no run that counts. {details}", absent.join(", "));
+        }
+        Headline::undecided(sentence, details.trim_end(), if absent.is_empty() { Tone::Plain } else { Tone::Doubtful })
+    }
+
+    /// Two runs side by side: one run says nothing about the next.
+    fn single_runs(&self, one: &Cell, other: &Cell) -> Headline {
+        let figures =
+            |cell: &Cell| format!("{}: {}.", self.subjects[cell.subject].label, summary(cell.stat(self.primary)));
+        let details = format!("{} {}", figures(one), figures(other));
+        Headline::undecided(Sentence::default().strong("One run each: no verdict"), details, Tone::Plain)
+    }
+
+    fn pair(&self, cell: &Cell, base: &Cell) -> Headline {
+        let stat = cell.stat(self.primary);
+        let both = || (self.subject(cell), self.subject(base));
+        let between = |start: &str| {
+            let (one, other) = both();
+            Sentence::default().strong(start).text(" between ").then(one).text(" and ").then(other)
+        };
+        let details = self.details(cell, base);
+        let headline = |sentence: Sentence, because: String, tone| {
+            let details = [because, details.clone()].into_iter().filter(|part| !part.is_empty());
+            Headline::undecided(sentence, details.collect::<Vec<_>>().join(" "), tone)
+        };
+        let (one, other) = both();
+        let named = || self.than(stat, one.clone(), other.clone());
+        match stat.decision {
+            Some(Decision::Better | Decision::Worse) => {
+                let sentence = named();
+                Headline { is_decided: true, ..headline(sentence, interval(stat), stat.tone()) }
+            }
+            Some(Decision::NoDifference) => {
+                let hidden = stat.hidden().map(|margin| format!("Experiments vary by up to {margin}."));
+                let missed = stat.detectable.map(|mde| format!("{}.", sentence_case(&stat.metric.detectable(mde))));
+                let because: Vec<String> = hidden.into_iter().chain(missed).collect();
+                headline(between("No difference found"), because.join(" "), Tone::Plain)
+            }
+            Some(Decision::BelowMinEffect) => {
+                let least = stat.metric.amount(stat.min_effect.unwrap_or_default());
+                let because = format!("{} This is below the minimum effect of {least}.", interval(stat));
+                headline(named(), because.trim_start().to_owned(), Tone::Plain)
+            }
+            Some(Decision::NotComparable) => {
+                let sentence = one.text(" and ").then(other).text(" are ").strong("not comparable");
+                Headline::undecided(sentence, "More than the target differs.", Tone::Doubtful)
+            }
+            Some(Decision::TooFew | Decision::NotInTurn) => {
+                let why = format!("{}.", sentence_case(&finding::too_little(stat)));
+                headline(too_little(one, other), why, Tone::Doubtful)
+            }
+            None => {
+                let why = format!("{} is not in every summary.", sentence_case(self.primary.name()));
+                headline(too_little(one, other), why, Tone::Doubtful)
+            }
+        }
+    }
+
+    /// `servy is 25.0 % faster than gosherve`, for another metric than throughput with its name.
+    fn than(&self, stat: &Stat, one: Sentence, other: Sentence) -> Sentence {
+        let is_speed = matches!(stat.metric.word(1.0), "faster" | "slower");
+        let verb = if is_speed { " is " } else { " has " };
+        let sentence = one.text(verb).strong(&difference(stat)).text(" than ").then(other);
+        match is_speed && stat.metric != Metric::Rps {
+            true => sentence.text(&format!(" in {}", stat.metric.name())),
+            false => sentence,
+        }
+    }
+
+    /// The other metrics in words: what differs first, then what does not.
+    fn details(&self, cell: &Cell, base: &Cell) -> String {
+        let (mut differ, mut same, mut few) = (Vec::new(), Vec::new(), Vec::new());
+        for stat in DETAILS.into_iter().filter(|metric| *metric != self.primary).map(|metric| cell.stat(metric)) {
+            match stat.decision {
+                Some(Decision::Better | Decision::Worse) => differ.push(sentence::clause(stat)),
+                Some(Decision::NoDifference | Decision::BelowMinEffect) => same.push(stat.metric.name().to_owned()),
+                Some(Decision::TooFew | Decision::NotInTurn) => few.push(stat.metric.name().to_owned()),
+                Some(Decision::NotComparable) | None => {}
+            }
+        }
+        let mut parts = Vec::new();
+        if !differ.is_empty() {
+            parts.push(format!("{}.", sentence_case(&listed(differ.into_iter()))));
+        }
+        if !same.is_empty() {
+            parts.push(format!("No difference found in {}.", listed(same.into_iter())));
+        }
+        if !few.is_empty() {
+            parts.push(format!("Too little data for {}.", listed(few.into_iter())));
+        }
+        parts.extend(self.failures(cell, base));
+        parts.join(" ")
+    }
+
+    /// The failures of the worst repetition; a median would hide one of three.
+    fn failures(&self, cell: &Cell, base: &Cell) -> Option<String> {
+        let worst = |cell: &Cell| cell.stat(Metric::ErrorRate).spread.as_ref().map(|spread| spread.max);
+        let texts: Vec<String> = [cell, base]
+            .into_iter()
+            .filter(|cell| worst(cell).is_some_and(|share| share > 0.0))
+            .map(|cell| {
+                format!("{} {}", self.subjects[cell.subject].label, Metric::ErrorRate.figure(worst(cell)).text())
+            })
+            .collect();
+        (!texts.is_empty()).then(|| format!("Failed requests in the worst run: {}.", texts.join(", ")))
+    }
+
+    /// The leader of a setting, or why there is none.
+    fn leader(&self) -> Headline {
+        let (row, metric) = (self.row, self.primary);
+        let figure = |cell: &Cell| summary(cell.stat(metric));
+        let Some(foremost) = foremost(row, metric) else {
+            return Headline::undecided(Sentence::plain("Too little data"), "No run has the metric.", Tone::Doubtful);
+        };
+        let best = if metric.better() == Some(Better::Higher) { "Highest" } else { "Lowest" };
+        let highest = format!("{best}: {}, {}.", self.subjects[foremost.subject].label, figure(foremost));
+        let undecided = |what: &str, why: &str, tone| {
+            let details = if why.is_empty() { highest.clone() } else { format!("{why} {highest}") };
+            Headline::undecided(Sentence::default().strong(what), details, tone)
+        };
+        match row.leader(metric) {
+            Leader::Of(place) => {
+                let cell = &row.cells[place];
+                let sentence = match row.leads.get(&metric) {
+                    Some(lead) => {
+                        let rival = self.subject(&row.cells[lead.over]);
+                        let by = sentence::by(metric, lead.by);
+                        self.subject(cell).text(" is first, ").strong(&by).text(" than ").then(rival)
+                    }
+                    None => self.subject(cell).text(" is ").strong("first"),
+                };
+                let details = format!("{}.", figure(cell));
+                Headline { is_decided: true, ..Headline::undecided(sentence, details, Tone::Good) }
+            }
+            Leader::Unclear => undecided("No difference found", "Not all others differ from the best.", Tone::Plain),
+            Leader::Alone | Leader::BaselineOnly => undecided("Compared with the baseline only", "", Tone::Plain),
+            Leader::Missing => undecided("Too little data", "Not every summary has the metric.", Tone::Doubtful),
+            Leader::NotInTurn => undecided("Too little data", "Not all were measured in turn.", Tone::Doubtful),
+            Leader::NotComparable => undecided("Not comparable", "More than the target differs.", Tone::Doubtful),
+            Leader::TooFew(fewest) => {
+                let few = format!("Only {} each.", format::plural(fewest, "repetition"));
+                undecided("Too little data", &few, Tone::Doubtful)
+            }
+        }
+    }
+}
+
+/// Describes why there is no result.
+fn no_result(all: &[ExcludedRun], unfinished: usize) -> Headline {
+    if unfinished > 0 {
+        let rest = format!("{} unfinished", format::plural(unfinished, "run"));
+        let parts: Vec<String> = [counts(all), rest].into_iter().filter(|part| !part.is_empty()).collect();
+        return Headline::undecided(Sentence::plain("No result yet"), format!("{}.", parts.join(", ")), Tone::Plain);
+    }
+    // Cancelled runs explain less than failed ones.
+    let is_cancelled = |excluded: &&&ExcludedRun| excluded.state == "cancelled";
+    let mut by_weight: Vec<&ExcludedRun> = all.iter().filter(|excluded| !excluded.reason.is_empty()).collect();
+    by_weight.sort_by_key(|excluded| is_cancelled(&excluded));
+    let mut details = format!("None of {} counts: {}.", format::plural(all.len(), "run"), counts(all));
+    if let Some(first) = by_weight.first() {
+        details = format!("{details} {} repetition {}: {}.", first.subject, first.repetition, first.reason);
+    }
+    let tone = if all.iter().all(|excluded| excluded.state == "cancelled") { Tone::Plain } else { Tone::Doubtful };
+    Headline::undecided(Sentence::plain("No result"), details, tone)
+}
+
+fn too_little(one: Sentence, other: Sentence) -> Sentence {
+    Sentence::default().strong("Too little data").text(" to compare ").then(one).text(" with ").then(other)
+}
+
+/// The interval of the primary metric: `Throughput: +18.0 % to +72.0 % (95 % interval).`
+fn interval(stat: &Stat) -> String {
+    match stat.interval() {
+        interval if interval.is_empty() => interval,
+        interval => format!("{}: {interval} (95\u{a0}% interval).", sentence_case(stat.metric.name())),
+    }
+}
+
+/// Returns the cell with the best figure, whether or not that is a difference.
+fn foremost(row: &Row, metric: Metric) -> Option<&Cell> {
+    let value = |cell: &&Cell| cell.stat(metric).value.unwrap_or(f64::NAN);
+    let known = row.compared_cells().filter(|cell| cell.stat(metric).value.is_some());
+    match metric.better() {
+        Some(Better::Higher) => known.max_by(|one, other| value(one).total_cmp(&value(other))),
+        _ => known.min_by(|one, other| value(one).total_cmp(&value(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests;
