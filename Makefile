@@ -119,12 +119,12 @@ py-spy: ## Install the Python profiler py-spy into .tools/bin unless it is in PA
 guest: ## Install Debian's QEMU and tools for disk images, and its cloud kernel into .tools/guest
 	@scripts/guest.sh "$(CURDIR)/.tools/guest"
 
-kubernetes: ## Build the control plane of Kubernetes unless it is built, and install Debian's etcd and Python
+kubernetes: ## Build Kubernetes and containerd for tests unless they are built, and install Debian's etcd, runc and BusyBox
 	@scripts/kubernetes.sh
 
-test-kubernetes: kubernetes network k6 ## Run the tests with a Kubernetes control plane, as root
+test-kubernetes: kubernetes network k6 ## Run the tests with a Kubernetes cluster, as root
 	@$(CARGO) build --quiet --locked --workspace && scripts/install-targets.sh $(TARGET)/debug
-	@BREWBENCH_NO_SKIP=1 $(CARGO) test --locked --package brewbench-kubernetes-testing --test cluster --test chart --test load --test targets --test site
+	@BREWBENCH_NO_SKIP=1 $(CARGO) test --locked --workspace --test cluster --test chart --test load --test targets --test site
 
 valgrind: ## Install Debian's valgrind unless it is installed
 	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \

@@ -197,9 +197,12 @@ impl Runners {
     }
 
     async fn exit_failure(&self, index: u32) -> Failure {
-        let reason = self.exit(index).unwrap_or_default().reason;
+        let mut exit = self.exit(index).unwrap_or_default();
+        if let Some(pod) = self.pods.of_job(&self.names.job(index)) {
+            self.cluster.explain(&pod.name_any(), &mut exit).await;
+        }
         let output = last_output(&self.log(index).await);
-        self.failure(index, &format!("ended early: {reason}; {output}"))
+        self.failure(index, &format!("ended early: {}; {output}", exit.reason))
     }
 
     /// Returns how a generator ended; `None` while it runs.

@@ -253,7 +253,9 @@ impl PodTarget {
             State::Ended(exit) => Some((pod.name_any(), exit)),
             _ => None,
         });
-        let (pod, Exit { reason, is_memory, .. }) = self.exit().or(at_start).unwrap_or_default();
+        let (pod, mut exit) = self.exit().or(at_start).unwrap_or_default();
+        self.prepared.cluster.explain(&pod, &mut exit).await;
+        let Exit { reason, is_memory, .. } = exit;
         let cause = if is_memory { Cause::TargetOutOfMemory } else { Cause::TargetDied };
         let output = last_output(&self.log_of(&pod).await);
         let which = match self.replicas.as_ref().and_then(|replicas| replicas.node_of(&pod)) {

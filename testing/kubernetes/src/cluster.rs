@@ -147,6 +147,11 @@ impl Cluster {
         self.folder.path()
     }
 
+    /// Returns the folder with the programs of control plane and nodes.
+    pub(crate) fn programs(&self) -> &Path {
+        &self.plane.programs
+    }
+
     /// Returns the bridge of the nodes and Pods.
     pub(crate) fn network(&self) -> &Arc<Network> {
         &self.network

@@ -10,7 +10,20 @@ use std::{
 use crate::process::{Daemon, command};
 
 /// The version that `scripts/kubernetes.sh` builds.
-pub const VERSION: &str = "v1.36.3";
+const VERSION: &str = "v1.36.3";
+
+/// The programs of control plane and nodes that it builds.
+const PROGRAMS: [&str; 9] = [
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "containerd",
+    "containerd-shim-runc-v2",
+    "ctr",
+    "bridge",
+    "host-local",
+];
 
 /// Unreachable Pods are deleted after this time; the default of five minutes is long for a test.
 const TOLERATION_S: u32 = 5;
@@ -32,12 +45,12 @@ impl ControlPlane {
         let cache = env::var_os("BREWBENCH_KUBERNETES").map(PathBuf::from);
         let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache/brewbench/kubernetes")));
         let programs = cache.ok_or("no HOME")?.join(VERSION);
-        for program in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+        for program in PROGRAMS {
             if !programs.join(program).is_file() {
                 return Err(format!("no {program}: make kubernetes"));
             }
         }
-        for program in ["etcd", "ip", "nsenter", "setpriv", "unshare"] {
+        for program in ["busybox", "etcd", "ip", "nsenter", "runc", "setpriv", "unshare"] {
             let folders = env::var_os("PATH").unwrap_or_default();
             if !env::split_paths(&folders).any(|folder| folder.join(program).is_file()) {
                 return Err(format!("no {program}: make kubernetes network, with util-linux"));

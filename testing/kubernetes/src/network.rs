@@ -5,19 +5,15 @@
 //! [`crate::ServiceProxy`]. There is no DNS.
 
 use std::{
-    collections::BTreeSet,
     fs, io,
     net::Ipv4Addr,
-    process::Child,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        Arc,
+        atomic::{AtomicU8, AtomicU32, Ordering},
     },
-    thread,
-    time::{Duration, Instant},
 };
 
-use crate::process::{command, ip, is_gone, run};
+use crate::process::{ip, is_gone, run};
 
 /// Networks are `10.77.N.0/24`.
 const PREFIX: [u8; 2] = [10, 77];
@@ -28,20 +24,15 @@ const BRIDGES: &str = "brewbench-k";
 /// Number of networks of this process so far.
 static CREATED: AtomicU32 = AtomicU32::new(0);
 
+/// Each node has its own range of a network's addresses, which begins at a multiple of this.
+const RANGE: u8 = 32;
+
 /// A bridge with a free subnet. Dropping it removes the bridge.
 #[derive(Debug)]
 pub struct Network {
     number: u8,
-    addresses: Mutex<Addresses>,
-}
-
-/// The last parts of addresses.
-///
-/// Freed ones are used again as late as possible, so that a stale address shows.
-#[derive(Debug)]
-struct Addresses {
-    last: u8,
-    used: BTreeSet<u8>,
+    /// Number of nodes so far.
+    nodes: AtomicU8,
 }
 
 impl Network {
@@ -64,7 +55,7 @@ impl Network {
     }
 
     fn configure(number: u8) -> io::Result<Self> {
-        let network = Self { number, addresses: Mutex::new(Addresses { last: 1, used: BTreeSet::new() }) };
+        let network = Self { number, nodes: AtomicU8::new(0) };
         let name = network.bridge();
         run("ip", &["link", "set", &name, "alias", &format!("pid {}", std::process::id())])?;
         ip(&format!("address add {}/24 dev {name}", network.gateway()))?;
@@ -77,24 +68,20 @@ impl Network {
         address(self.number, 1)
     }
 
-    /// Reserves an address.
+    /// Gives this machine an address for another node.
     pub fn reserve(self: &Arc<Self>) -> io::Result<Address> {
-        let mut addresses = self.addresses();
-        let after = (addresses.last..=254).chain(2..=254).skip(1);
-        let Some(part) = after.filter(|part| *part > 1).find(|part| !addresses.used.contains(part)) else {
-            return Err(io::Error::other("all addresses are in use"));
-        };
-        addresses.last = part;
-        addresses.used.insert(part);
-        Ok(Address { network: Arc::clone(self), part, on_bridge: false })
+        let node = self.nodes.fetch_add(1, Ordering::Relaxed);
+        if node >= u8::MAX / RANGE {
+            return Err(io::Error::other("a network has no addresses for more nodes"));
+        }
+        let address = Address { network: Arc::clone(self), node };
+        ip(&format!("address add {}/24 dev {}", address.ip(), self.bridge()))?;
+        Ok(address)
     }
 
-    /// Reserves an address at which this machine itself answers.
-    pub fn reserve_for_node(self: &Arc<Self>) -> io::Result<Address> {
-        let mut address = self.reserve()?;
-        ip(&format!("address add {}/24 dev {}", address.ip(), self.bridge()))?;
-        address.on_bridge = true;
-        Ok(address)
+    /// Returns the subnet of nodes and Pods.
+    pub fn subnet(&self) -> String {
+        format!("{}/24", address(self.number, 0))
     }
 
     /// Returns the subnet of the cluster's Services.
@@ -111,10 +98,6 @@ impl Network {
     pub fn bridge(&self) -> String {
         bridge(self.number)
     }
-
-    fn addresses(&self) -> MutexGuard<'_, Addresses> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Network {
@@ -123,98 +106,30 @@ impl Drop for Network {
     }
 }
 
-/// A reserved address, free again when dropped.
+/// The address of a node, at which this machine answers until it is dropped.
 #[derive(Debug)]
 pub struct Address {
     network: Arc<Network>,
-    part: u8,
-    on_bridge: bool,
+    node: u8,
 }
 
 impl Address {
     /// Returns the address.
     pub fn ip(&self) -> Ipv4Addr {
-        address(self.network.number, self.part)
+        address(self.network.number, self.node + 2)
+    }
+
+    /// Returns the first and the last address for the node's Pods.
+    pub fn pods(&self) -> (Ipv4Addr, Ipv4Addr) {
+        let first = (self.node + 1) * RANGE;
+        (address(self.network.number, first), address(self.network.number, first + RANGE - 2))
     }
 }
 
 impl Drop for Address {
     fn drop(&mut self) {
-        if self.on_bridge {
-            let _ = ip(&format!("address delete {}/24 dev {}", self.ip(), self.network.bridge()));
-        }
-        self.network.addresses().used.remove(&self.part);
+        let _ = ip(&format!("address delete {}/24 dev {}", self.ip(), self.network.bridge()));
     }
-}
-
-/// The network namespace of one Pod.
-///
-/// A process holds it, so it vanishes with the test even if that is killed.
-#[derive(Debug)]
-pub struct PodNetwork {
-    holder: Child,
-    address: Address,
-}
-
-impl PodNetwork {
-    /// Creates a namespace with a new address on the bridge.
-    pub fn create(network: &Arc<Network>) -> io::Result<Self> {
-        let address = network.reserve()?;
-        let mut holder = command("unshare");
-        holder.args(["--net", "sleep", "infinity"]);
-        let pod = Self { holder: holder.spawn()?, address };
-        pod.wait_until_unshared()?;
-        let (device, pid) = (pod.device(), pod.holder.id());
-        ip(&format!("link add {device} type veth peer name eth0 netns {pid}"))?;
-        ip(&format!("link set {device} master {} up", network.bridge()))?;
-        let inside = format!(
-            "ip link set lo up && ip address add {}/24 dev eth0 && ip link set eth0 up && ip route add default via {}",
-            pod.address(),
-            network.gateway()
-        );
-        run("nsenter", &[&format!("--net={}", pod.path()), "sh", "-c", &inside])?;
-        Ok(pod)
-    }
-
-    /// Returns the address of the Pod.
-    pub fn address(&self) -> Ipv4Addr {
-        self.address.ip()
-    }
-
-    /// Returns the path by which a process enters the namespace.
-    pub fn path(&self) -> String {
-        format!("/proc/{}/ns/net", self.holder.id())
-    }
-
-    fn device(&self) -> String {
-        format!("bbk{}-{}", self.address.network.number, self.address.part)
-    }
-
-    fn wait_until_unshared(&self) -> io::Result<()> {
-        let own = fs::read_link("/proc/self/ns/net")?;
-        let begun = Instant::now();
-        while fs::read_link(self.path())? == own {
-            if begun.elapsed() > Duration::from_secs(10) {
-                return Err(io::Error::other("no network namespace was created"));
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for PodNetwork {
-    fn drop(&mut self) {
-        // The kernel would remove it with the namespace, but not at once.
-        let _ = ip(&format!("link delete {}", self.device()));
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
-}
-
-/// Returns the path of this machine's network namespace, for Pods without their own.
-pub fn own_path() -> String {
-    format!("/proc/{}/ns/net", std::process::id())
 }
 
 fn bridge(number: u8) -> String {

@@ -8,6 +8,10 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use tempfile::TempDir;
 
 /// How temporary folders begin; the id of the test's process follows.
@@ -50,6 +54,21 @@ impl Daemon {
         let output = File::options().create(true).append(true).open(log)?;
         command.stdout(output.try_clone()?).stderr(output);
         Ok(Self { child: command.spawn()?, log: log.to_owned() })
+    }
+
+    /// Returns the process that the program has started first, while both run.
+    pub fn child(&self) -> Option<i32> {
+        let pid = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        children.split(' ').next()?.parse().ok()
+    }
+
+    /// Kills what `unshare --pid --fork` runs, and waits until the kernel has killed all processes of that namespace.
+    pub fn kill_namespace(&mut self) {
+        if let Some(first) = self.child() {
+            let _ = kill(Pid::from_raw(first), Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
     }
 
     /// Returns the end of the log if the program has exited.

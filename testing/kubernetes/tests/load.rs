@@ -8,7 +8,7 @@ use std::{fs, time::Duration};
 use bench::{Bench, job, reason};
 use brewbench_agent::{generators::Generators, run::execute, target::kubernetes::Patience};
 use brewbench_kubernetes_testing::{
-    Image, Kubelet, NodeOptions,
+    Image, Node, NodeOptions,
     k6_operator::{K6Operator, install_resource},
 };
 use brewbench_wire::{
@@ -146,14 +146,15 @@ async fn a_generator_that_ends_early_fails_the_run_by_its_number() {
     let job = || distributed("good", 2);
     let kill = async || {
         let pod = pod_of(&bench, true).await;
-        send(bench.node.pid("default", &pod, "k6").expect("a process"), Signal::SIGKILL);
+        send(bench.node.pid(&pod, "k6").await, Signal::SIGKILL);
     };
     let outcome = bench.run_while(&job(), kill).await;
     assert!(reason(&outcome).0.contains("(node-1) ended early: exit status 137"), "{outcome:?}");
     assert_eq!(reason(&outcome).1, Cause::Generator);
     bench.assert_clean().await;
-    let evict = async || bench.node.evict("default", &pod_of(&bench, true).await);
-    let outcome = bench.run_while(&job(), evict).await;
+    let evict = async || bench.node.fill_disk(&pod_of(&bench, true).await, "k6").await;
+    bench.limit_disk().await;
+    let outcome = bench.run_while(&long(2), evict).await;
     assert!(reason(&outcome).0.contains("Evicted"), "{outcome:?}");
     bench.assert_clean().await;
     let delete = async || {
@@ -176,8 +177,9 @@ async fn a_generator_that_ends_early_fails_the_run_by_its_number() {
 async fn what_keeps_generators_from_the_load_is_explained() {
     let Some(mut bench) = Bench::start().await else { return };
     bench.offer("good", "image = \"rust-hyper:1\"");
-    let eats =
-        "const all = []; for (let i = 0; i < 1e5; i++) all.push(new Array(1e4).fill(i)); export default () => {};";
+    // Not in the agent's own inspection, which has no virtual users.
+    let eats = "const all = []; for (let i = 0; __VU && i < 1e5; i++) all.push(new Array(1e4).fill(i));
+        export default () => {};";
     let mut hungry = distributed("good", 2);
     hungry.scenario.script = eats.to_owned();
     hungry.spec.warm_up_s = None;
@@ -281,10 +283,10 @@ async fn a_generator_whose_node_dies_or_that_goes_silent_is_lost() {
     bench.work.generators = Some(Generators::parse(file, "1.8.1").expect("a file"));
     let k6 = bench.work.engine.path().to_owned();
     let image = Image::new(&["k6"]).with_file(k6, "/usr/bin/k6");
-    let mut other = Kubelet::start(&bench.cluster, NodeOptions::new("node-2").with_image("k6:1", image)).await;
+    let mut other = Node::start(&bench.cluster, NodeOptions::new("node-2").with_image("k6:1", image)).await;
     let freeze = async || {
         let pod = pod_of(&bench, true).await;
-        send(other.pid("default", &pod, "k6").expect("a process"), Signal::SIGSTOP);
+        send(other.pid(&pod, "k6").await, Signal::SIGSTOP);
     };
     let outcome = bench.run_while(&long(2), freeze).await;
     assert!(reason(&outcome).0.contains("(node-2) was lost: nothing arrived from it for 30 s"), "{outcome:?}");
@@ -293,7 +295,7 @@ async fn a_generator_whose_node_dies_or_that_goes_silent_is_lost() {
     if let Some(cluster) = &mut bench.work.cluster {
         cluster.patience.removal = Duration::from_secs(2);
     }
-    let outcome = bench.run_while(&long(2), async || other.kill_node()).await;
+    let outcome = bench.run_while(&long(2), async || other.kill()).await;
     let (reason, cause) = reason(&outcome);
     // This cluster notices within seconds; others take minutes, and the silence counts first.
     assert!(reason.contains("(node-2) ended early: its Pod was deleted: DeletionByTaintManager"), "{outcome:?}");
@@ -349,7 +351,7 @@ async fn whatever_is_killed_every_run_ends_and_nothing_is_left() {
                 tokio::time::sleep(moment).await;
                 let pod = pod_of(&bench, is_generator).await;
                 let container = if is_generator { "k6" } else { "target" };
-                send(bench.node.pid("default", &pod, container).expect("a process"), Signal::SIGKILL);
+                send(bench.node.pid(&pod, container).await, Signal::SIGKILL);
             };
             let outcome = bench.run_while(&distributed("good", 2), kill).await;
             assert!(matches!(outcome.ended, Ended::Failed { .. }), "round {round}: {outcome:?}");

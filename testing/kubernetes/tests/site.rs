@@ -8,7 +8,7 @@ use std::{
 };
 
 use brewbench_agent::engine::k6::K6;
-use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
+use brewbench_kubernetes_testing::{Cluster, Image, Node, NodeOptions};
 use brewbench_testing::skip;
 use serde_json::Value;
 
@@ -49,8 +49,9 @@ impl Site {
             .arg(data)
             .output()
             .expect("a token");
-        let token = String::from_utf8(token.stdout).expect("text");
-        let token = token.split_whitespace().find(|word| word.starts_with("bbt_")).expect("a token").to_owned();
+        let printed = String::from_utf8_lossy(&token.stdout).into_owned();
+        let found = printed.split_whitespace().find(|word| word.starts_with("bbt_"));
+        let token = found.unwrap_or_else(|| panic!("a token: {token:?}")).to_owned();
         Self { process, url, token }
     }
 
@@ -88,7 +89,7 @@ async fn a_program_and_its_pod_are_compared() {
     let k6 = K6::find(None).await.expect("k6").path().to_owned();
     let k6 = Image::new(&["k6"]).with_file(k6, "/usr/bin/k6");
     let options = NodeOptions::new("node-1").with_image("rust-hyper:1", image).with_image("k6:1", k6);
-    let _node = Kubelet::start(&cluster, options).await;
+    let _node = Node::start(&cluster, options).await;
     let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let checks = "[ready]\npath = \"/health\"\n[verify]\npath = \"/hash\"\ncontains = \"hash\"\n";
     let command = format!("command = [{:?}, \"--listen\", \"{{host}}:{{port}}\"]\n", server.display().to_string());
@@ -131,7 +132,7 @@ fn compare(site: &Site) {
     assert_eq!(runs.len(), 2 * repeat);
     for run in runs {
         assert_eq!(run["phase"], "finished", "{run}");
-        assert!(run["rps"].as_f64() > Some(100.0) && run["cpu_ms_per_request"].as_f64() > Some(0.0), "{run}");
+        assert!(run["rps"].as_f64() > Some(10.0) && run["cpu_ms_per_request"].as_f64() > Some(0.0), "{run}");
     }
     let pods: Vec<&Value> = runs.iter().filter(|run| run["target"] == "pod").collect();
     assert_eq!(pods[0]["target_kind"], "kubernetes");

@@ -7,7 +7,7 @@ use std::{fs, time::Duration};
 
 use bench::{Bench, job, node, reason, server};
 use brewbench_agent::run::execute;
-use brewbench_kubernetes_testing::{Kubelet, ServiceProxy};
+use brewbench_kubernetes_testing::{Node, ServiceProxy};
 use brewbench_wire::{
     Phase, RunId,
     job::{Job, Size},
@@ -76,7 +76,7 @@ async fn replicas_share_the_load_and_their_figures_add_up() {
     let Some(bench) = Bench::start().await else { return };
     let proxy = ServiceProxy::start(&bench.cluster);
     let options = node("node-2", &server().expect("the bundled server"), bench.work.engine.path());
-    let _other = Kubelet::start(&bench.cluster, options).await;
+    let _other = Node::start(&bench.cluster, options).await;
     fs::write(bench.work.targets.join("shop.yaml"), SPREAD).expect("a template");
     bench.offer("shop", "template = \"shop.yaml\"");
     let size = Size { name: "3x0.1/64MiB".to_owned(), vcpus: 0.1, memory_bytes: 64 << 20, replicas: 3 };
@@ -155,9 +155,12 @@ async fn a_pod_that_ends_during_the_measurement_fails_the_run() {
     bench.assert_clean().await;
     let evict = async || {
         let name = bench.pods().list(&ListParams::default()).await.expect("a list").items[0].name_any();
-        bench.node.evict("default", &name);
+        bench.node.fill_disk(&name, "target").await;
     };
-    let outcome = bench.run_while(&job("good"), evict).await;
+    bench.limit_disk().await;
+    let load = Load::Closed(Closed::new(Form::Constant { level: 4, duration_ms: 60_000 }).expect("a load"));
+    let long = Job { spec: RunSpec { load: Some(load), ..job("good").spec }, ..job("good") };
+    let outcome = bench.run_while(&long, evict).await;
     assert!(reason(&outcome).0.contains("Evicted"), "{outcome:?}");
     bench.assert_clean().await;
 }
@@ -179,6 +182,15 @@ async fn a_run_survives_an_outage_of_the_api_server() {
         cluster.start_api_server().await;
     };
     let (outcome, ()) = tokio::join!(running, outage);
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    bench.assert_clean().await;
+}
+
+#[tokio::test]
+async fn a_run_survives_a_restart_of_its_kubelet() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let outcome = bench.run_while(&job("good"), async || bench.node.kill_kubelet()).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     bench.assert_clean().await;
 }

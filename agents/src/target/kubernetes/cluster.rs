@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Service};
 use kube::api::{DeleteParams, ListParams, LogParams, PostParams};
 use kube::{Api, Client, Config, Error, ResourceExt};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use brewbench_io::client::prepare_tls;
 
+use super::state::Exit;
 use crate::sandbox::process::{LOG_BYTES, last_lines};
 
 /// Label of everything that an agent creates: its name.
@@ -266,6 +267,17 @@ impl Cluster {
         Ok(reviewed.status.is_some_and(|status| status.allowed))
     }
 
+    /// Adds why the node has evicted a Pod, if it has, to how that ended. If its container then exits with 0, the Pod ends
+    /// as if nothing had been wrong, and only an event says more.
+    pub async fn explain(&self, pod: &str, exit: &mut Exit) {
+        let evicted = ListParams::default().fields(&format!("involvedObject.name={pod},reason=Evicted"));
+        let events = timeout(REQUEST, self.api::<Event>().list(&evicted)).await.ok().and_then(Result::ok);
+        let message = events.into_iter().flatten().find_map(|event| event.message);
+        if let Some(message) = message.filter(|_| !exit.reason.contains("Evicted")) {
+            exit.reason = format!("{}: Evicted: {}", exit.reason, message.trim());
+        }
+    }
+
     /// Returns the end of the output of a Pod's container; empty if it has none, or it can't be read.
     pub async fn log(&self, pod: &Pod) -> String {
         let newest = LogParams { tail_lines: Some(LOG_LINES), ..LogParams::default() };
@@ -303,21 +315,24 @@ where
     }
 }
 
-/// Repeats an attempt to remove objects until nothing is left, also while the API server is away. `left` is a sentence
-/// for what is left after the limit.
+/// Repeats an attempt to remove objects until nothing is left twice in a row, also while the API server is away: a
+/// controller may be about to create a Pod of an object that is gone by then. `left` is a sentence for what is left
+/// after the limit.
 pub async fn until_removed<F: Future<Output = Result<bool, String>>>(
     limit: Duration,
     left: &str,
     attempt: impl Fn() -> F,
 ) -> Result<(), String> {
-    let begun = Instant::now();
+    let (begun, mut was_clean) = (Instant::now(), false);
     loop {
-        match attempt().await {
-            Ok(true) => return Ok(()),
-            Err(fault) if begun.elapsed() > limit => return Err(fault),
+        let attempted = attempt().await;
+        match &attempted {
+            Ok(true) if was_clean => return Ok(()),
+            Err(fault) if begun.elapsed() > limit => return Err(fault.clone()),
             Ok(false) if begun.elapsed() > limit => return Err(format!("{left} after {} s", limit.as_secs())),
-            Ok(false) | Err(_) => sleep(PAUSE).await,
+            _ => was_clean = attempted == Ok(true),
         }
+        sleep(PAUSE).await;
     }
 }
 
@@ -339,5 +354,24 @@ pub fn describe_error(error: &Error) -> String {
         Error::Api(status) => status.message.clone(),
         Error::Service(source) => format!("the API server can't be reached: {source}"),
         error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_appears_after_a_removal_is_removed_too() {
+        let (answers, attempts) =
+            ([Ok(true), Ok(false), Err("away".to_owned()), Ok(true), Ok(true)], AtomicUsize::new(0));
+        let attempt = || std::future::ready(answers[attempts.fetch_add(1, Ordering::Relaxed)].clone());
+        assert_eq!(until_removed(Duration::from_mins(1), "a Pod is there", attempt).await, Ok(()));
+        assert_eq!(attempts.into_inner(), answers.len());
+        let attempts = || std::future::ready(Ok(false));
+        let left = until_removed(Duration::ZERO, "a Pod is there", attempts).await;
+        assert_eq!(left, Err("a Pod is there after 0 s".to_owned()));
     }
 }

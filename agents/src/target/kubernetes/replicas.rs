@@ -14,7 +14,7 @@ use super::stats::{CADVISOR, NoReading, PodStats, SUMMARY_PATH, Summary};
 
 /// Timeout of a reading: the next one is due after a second.
 const READING: Duration = Duration::from_millis(900);
-/// Timeout of a page of metrics.
+/// Timeout of an answer that nothing else waits for.
 const PAGE: Duration = Duration::from_secs(10);
 /// Pause between two requests while waiting for a reading.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -49,7 +49,7 @@ impl Replicas {
 
     /// Returns their CPU time and memory so far, as last read by their nodes.
     pub async fn read(&self) -> Consumption {
-        let read: Vec<Consumption> = self.record().await.into_iter().map(Result::unwrap_or_default).collect();
+        let read: Vec<Consumption> = self.record(READING).await.into_iter().map(Result::unwrap_or_default).collect();
         Consumption {
             cpu_us: total(read.iter().map(|one| one.cpu_us)),
             memory_bytes: total(read.iter().map(|one| one.memory_bytes)),
@@ -57,31 +57,35 @@ impl Replicas {
         }
     }
 
-    /// Waits until all nodes have read their containers again. The caller does not load the target in that time. Gives up
-    /// on a node that does not answer, or reads too seldom; CPU time is then unknown.
+    /// Waits until all nodes have read their containers again. The caller does not load the target in that time. Gives
+    /// up on a Pod that is gone and on a node that does not answer, or reads too seldom; CPU time is then unknown.
     pub async fn settle(&self) {
         let begun = Instant::now();
         // What is seen now may have been read under load.
-        let mut answers = self.record().await;
+        let mut answers = self.record(PAGE).await;
         let before: Vec<usize> = self.pods.iter().map(PodStats::readings).collect();
         let mut waits = vec![true; self.pods.len()];
         loop {
             for (index, pod) in self.pods.iter().enumerate() {
-                let is_lost = matches!(answers[index], Err(NoReading::Fault(_)));
+                let is_lost = match answers[index] {
+                    Ok(_) => false,
+                    Err(NoReading::Pending) => before[index] > 0,
+                    Err(NoReading::Fault(_)) => true,
+                };
                 waits[index] = waits[index] && !is_lost && !pod.settle(before[index]);
             }
             if !waits.contains(&true) || begun.elapsed() > MAX_INTERVAL {
                 return;
             }
             sleep(PAUSE).await;
-            answers = self.record().await;
+            answers = self.record(PAGE).await;
         }
     }
 
-    /// Asks each node once, and records what it reports of each Pod.
-    async fn record(&self) -> Vec<Result<Consumption, NoReading>> {
+    /// Asks each node once, and records what it reports of each Pod within a time.
+    async fn record(&self, limit: Duration) -> Vec<Result<Consumption, NoReading>> {
         let read = |answer: Result<String, String>| Summary::parse(&answer.map_err(NoReading::Fault)?);
-        let answers = self.ask(SUMMARY_PATH, READING).await;
+        let answers = self.ask(SUMMARY_PATH, limit).await;
         let answers: BTreeMap<_, _> = answers.into_iter().map(|(node, answer)| (node, read(answer))).collect();
         self.pods.iter().map(|pod| pod.record(&answers[&pod.placed().node])).collect()
     }

@@ -16,7 +16,7 @@ use brewbench_agent::{
     sandbox::Sandbox,
     target::{Cluster as Used, kubernetes::Patience},
 };
-use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions, k6_operator::STARTER};
+use brewbench_kubernetes_testing::{Cluster, Image, Node, NodeOptions, k6_operator::STARTER};
 use brewbench_testing::skip;
 use brewbench_wire::{
     Phase, RunId,
@@ -28,9 +28,13 @@ use brewbench_wire::{
 use k8s_openapi::api::{
     apps::v1::Deployment,
     batch::v1::Job as BatchJob,
-    core::v1::{ConfigMap, Pod, Service},
+    core::v1::{ConfigMap, LimitRange, Pod, Service},
 };
-use kube::{Api, api::ListParams};
+use kube::{
+    Api,
+    api::{ListParams, PostParams},
+};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
@@ -44,7 +48,7 @@ const SILENT: &str = "#!/bin/sh\nunset K6_OUT\nexec /usr/bin/k6-real \"$@\"\n";
 /// An agent's part of a run, in a cluster with one node.
 pub struct Bench {
     pub cluster: Cluster,
-    pub node: Kubelet,
+    pub node: Node,
     pub work: RunContext,
     folder: tempfile::TempDir,
 }
@@ -60,7 +64,7 @@ impl Bench {
         fs::set_permissions(&silent, fs::Permissions::from_mode(0o755)).expect("executable");
         let silent = Image::new(&["k6"]).with_file(silent, "/usr/bin/k6").with_file(k6.path(), "/usr/bin/k6-real");
         let node = node("node-1", &server()?, k6.path()).with_image("silent:1", silent);
-        let node = Kubelet::start(&cluster, node).await;
+        let node = Node::start(&cluster, node).await;
         let generators = Generators::parse(GENERATORS, &k6.offer().version).expect("generators");
         let [targets, work] = ["targets", "work"].map(|name| folder.path().join(name));
         for folder in [&targets, &work] {
@@ -151,6 +155,14 @@ impl Bench {
         assert_eq!(fs::read_dir(self.folder.path().join("work")).expect("a folder").count(), 0, "files are left");
     }
 
+    /// Limits what a container may write, from now on.
+    pub async fn limit_disk(&self) {
+        let limits = json!({"limits": [{"type": "Container", "default": {"ephemeral-storage": "16Mi"}}]});
+        let limits = json!({"metadata": {"name": "small"}, "spec": limits});
+        let ranges: Api<LimitRange> = Api::default_namespaced(self.cluster.client());
+        ranges.create(&PostParams::default(), &serde_json::from_value(limits).expect("limits")).await.expect("created");
+    }
+
     pub fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.cluster.client())
     }
@@ -182,8 +194,6 @@ pub fn node(name: &str, server: &Path, k6: &Path) -> NodeOptions {
         .with_arguments(&["--listen", "0.0.0.0:8080"])
         .with_file(server, "/usr/bin/rust-hyper");
     let mut options = NodeOptions::new(name).with_image("rust-hyper:1", image);
-    // Real kubelets read their containers every ten seconds.
-    options.stats_interval = Duration::from_secs(3);
     options.labels.insert("node.kubernetes.io/instance-type".to_owned(), "test.large".to_owned());
     options
         .with_image("shell:1", Image::new(&["/bin/sh"]))

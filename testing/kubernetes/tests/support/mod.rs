@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use brewbench_kubernetes_testing::{Cluster, Image, NodeOptions};
+use brewbench_kubernetes_testing::Cluster;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, Config,
@@ -23,11 +23,6 @@ use tokio::{
 
 const PATIENCE: Duration = Duration::from_secs(40);
 const STEP: Duration = Duration::from_millis(50);
-
-/// A node with one image.
-pub fn node(name: &str) -> NodeOptions {
-    NodeOptions::new(name).with_image("busybox:1", Image::new(&["/bin/sh"]))
-}
 
 /// A Pod with one container that runs this script.
 pub fn pod(name: &str, script: &str, changes: Value) -> Value {
@@ -119,10 +114,15 @@ pub async fn page(address: &str, port: u16, path: &str) -> String {
     answer.split_once("\r\n\r\n").expect("a body").1.to_owned()
 }
 
+/// Returns the devices on the bridge of a cluster.
+pub fn devices(subnet: u8) -> Vec<String> {
+    names(&Path::new("/sys/class/net").join(format!("brewbench-k{subnet}/brif"))).collect()
+}
+
 /// Returns what this machine still has of a cluster: folders, processes, devices and control groups.
 ///
 /// `folder` is that of the control plane, `subnet` the third part of all its addresses. Other tests run at the same time.
-pub fn leftovers(folder: &Path, subnet: u8) -> Vec<String> {
+pub fn leftovers(folder: &Path, subnet: u8, devices: &[String]) -> Vec<String> {
     let addresses = format!("-10.77.{subnet}.");
     let group = format!("brewbench-kubelet-{}{addresses}", std::process::id());
     let mut left: Vec<_> = folder.exists().then(|| folder.display().to_string()).into_iter().collect();
@@ -130,14 +130,13 @@ pub fn leftovers(folder: &Path, subnet: u8) -> Vec<String> {
     for controller in names(Path::new("/sys/fs/cgroup")) {
         left.extend(names(&Path::new("/sys/fs/cgroup").join(controller)).filter(|name| name.starts_with(&group)));
     }
-    let is_device =
-        |name: &String| *name == format!("brewbench-k{subnet}") || name.starts_with(&format!("bbk{subnet}-"));
+    let is_device = |name: &String| *name == format!("brewbench-k{subnet}") || devices.contains(name);
     left.extend(names(Path::new("/sys/class/net")).filter(is_device));
     let own = folder.display().to_string();
     for process in names(Path::new("/proc")) {
         let read = |name: &str| fs::read_to_string(Path::new("/proc").join(&process).join(name)).unwrap_or_default();
         let command = read("cmdline").replace('\0', " ");
-        if command.contains(&own) || read("cgroup").contains(&group) {
+        if command.contains(&own) || command.contains(&addresses) || read("cgroup").contains(&group) {
             left.push(command);
         }
     }
