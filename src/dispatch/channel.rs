@@ -366,7 +366,7 @@ impl<'a> AgentConnection<'a> {
                 self.coordinator().arrive(&self.agent.name, run, gate, base_url).await?;
             }
             AgentMessage::Clock { sent_ms, now_ms } => {
-                self.coordinator().clock(&self.agent.name, sent_ms, now_ms).await?
+                self.coordinator().clock(&self.agent.name, sent_ms, now_ms).await?;
             }
             AgentMessage::Inspected { id, finding } => self.presence.deliver_finding(id, finding),
             AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,

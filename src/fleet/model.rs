@@ -121,7 +121,7 @@ impl std::str::FromStr for Availability {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|availability| availability.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is not a availability, use enabled, drained or disabled"))
+        found.ok_or_else(|| format!("{text:?} is not an availability, use enabled, drained or disabled"))
     }
 }
 
