@@ -15,7 +15,7 @@ use crate::{
     catalog::model::Engine,
     results::{
         clock::{Clock, Clocked},
-        verdict::usage::{UsageScope, Span, spans, thirds},
+        verdict::usage::{Span, UsageScope, spans, thirds},
     },
 };
 
