@@ -192,7 +192,7 @@ impl InRow<'_> {
             Headline::undecided(sentence, details.collect::<Vec<_>>().join(" "), tone)
         };
         let (one, other) = both();
-        let named = || self.than(stat, one.clone(), other.clone());
+        let named = || than(stat, one.clone(), other.clone());
         match stat.decision {
             Some(Decision::Better | Decision::Worse) => {
                 let sentence = named();
@@ -221,17 +221,6 @@ impl InRow<'_> {
                 let why = format!("{} is not in every summary.", sentence_case(self.primary.name()));
                 headline(too_little(one, other), why, Tone::Doubtful)
             }
-        }
-    }
-
-    /// `servy is 25.0 % faster than gosherve`, for another metric than throughput with its name.
-    fn than(&self, stat: &Stat, one: Sentence, other: Sentence) -> Sentence {
-        let is_speed = matches!(stat.metric.word(1.0), "faster" | "slower");
-        let verb = if is_speed { " is " } else { " has " };
-        let sentence = one.text(verb).strong(&difference(stat)).text(" than ").then(other);
-        match is_speed && stat.metric != Metric::Rps {
-            true => sentence.text(&format!(" in {}", stat.metric.name())),
-            false => sentence,
         }
     }
 
@@ -292,8 +281,8 @@ impl InRow<'_> {
                 let sentence = match row.leads.get(&metric) {
                     Some(lead) => {
                         let rival = self.subject(&row.cells[lead.over]);
-                        let by = sentence::by(metric, lead.by);
-                        self.subject(cell).text(" is first, ").strong(&by).text(" than ").then(rival)
+                        let (by, than) = difference(metric, lead.by);
+                        self.subject(cell).text(" is first, ").strong(&by).text(&format!(" {than} ")).then(rival)
                     }
                     None => self.subject(cell).text(" is ").strong("first"),
                 };
@@ -330,6 +319,16 @@ fn no_result(all: &[ExcludedRun], unfinished: usize) -> Headline {
     }
     let tone = if all.iter().all(|excluded| excluded.state == "cancelled") { Tone::Plain } else { Tone::Doubtful };
     Headline::undecided(Sentence::plain("No result"), details, tone)
+}
+
+/// `servy is 25.0 % faster than gosherve`, for another metric than throughput with its name.
+fn than(stat: &Stat, one: Sentence, other: Sentence) -> Sentence {
+    let is_speed = matches!(stat.metric.word(1.0), "faster" | "slower");
+    let verb = if is_speed { " is " } else { " has " };
+    let (difference, word) = difference(stat.metric, stat.by().unwrap_or_default());
+    let sentence = one.text(verb).strong(&difference).text(&format!(" {word} ")).then(other);
+    let is_named = is_speed && stat.metric != Metric::Rps;
+    if is_named { sentence.text(&format!(" in {}", stat.metric.name())) } else { sentence }
 }
 
 fn too_little(one: Sentence, other: Sentence) -> Sentence {

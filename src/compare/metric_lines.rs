@@ -33,7 +33,7 @@ impl Comparison {
 
     /// The judged metrics of a row that a run has.
     pub fn judged_lines<'a>(&self, row: &'a Row) -> Vec<MetricLine<'a>> {
-        self.lines(row, |metric| metric.is_judged())
+        self.lines(row, Metric::is_judged)
     }
 
     /// All metrics of a row.

@@ -166,7 +166,7 @@ mod tests {
         runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
         let html = page(runs);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
-        assert!(at("+25.0\u{a0}%") < at("data-chart") && at("data-chart") < at("<h2>Metrics"));
+        assert!(at("25.0\u{a0}% faster") < at("data-chart") && at("data-chart") < at("<h2>All metrics"));
         assert!(html.contains(", best</span>") && html.contains(r#"href="/runs/servy-3""#));
     }
 

@@ -75,6 +75,9 @@ impl By {
     #[must_use]
     pub fn of_runs(self, runs: &[Run]) -> Self {
         let [one, other] = runs else { return if self == Self::Run { Self::default() } else { self } };
+        if !one.counts() || !other.counts() {
+            return self;
+        }
         let meet = setting_key(one, self) == setting_key(other, self);
         let differ = (key(one, self), code_of(one)) != (key(other, self), code_of(other));
         if self == Self::Target && !(meet && differ) { Self::Run } else { self }

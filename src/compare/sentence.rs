@@ -116,24 +116,23 @@ impl fmt::Display for SentenceHtml<'_> {
 /// All text is escaped.
 impl HtmlSafe for SentenceHtml<'_> {}
 
-/// A difference in a metric as an adjective: `25.0 % faster`, `2.1× as fast`, `33.0 % less CPU time per request`.
-pub fn by(metric: Metric, by: f64) -> String {
-    let word = metric.word(by);
-    let amount = metric.amount(by.abs());
-    match word {
-        "faster" | "slower" => format!("{amount} {word}"),
-        word => format!("{amount} {word} {}", metric.name()),
+/// A difference in a metric in words, and the conjunction that follows: `25.0 % faster` than, `2.1× as fast` as,
+/// `33.0 % less CPU time per request` than.
+pub fn difference(metric: Metric, by: f64) -> (String, &'static str) {
+    let factor = (!metric.is_share() && by >= 1.0).then(|| format!("{:.1}×", 1.0 + by));
+    let amount = metric.difference(Some(by.abs()));
+    let amount = amount.text().trim_start_matches('+');
+    match (metric.word(by), factor) {
+        ("faster", Some(factor)) => (format!("{factor} as fast"), "as"),
+        ("more", Some(factor)) => (format!("{factor} as much {}", metric.name()), "as"),
+        (word @ ("faster" | "slower"), _) => (format!("{amount} {word}"), "than"),
+        (word, _) => (format!("{amount} {word} {}", metric.name()), "than"),
     }
 }
 
-/// The difference of a figure from the baseline's as an adjective.
-pub fn difference(stat: &Stat) -> String {
-    stat.by().map_or_else(|| "different".to_owned(), |change| by(stat.metric, change))
-}
-
-/// The same as a clause of its own: `p99 20.0 % faster`, `33.0 % less memory`.
+/// The difference of a figure from the baseline's as a clause of its own: `p99 20.0 % faster`, `33.0 % less memory`.
 pub fn clause(stat: &Stat) -> String {
-    let difference = difference(stat);
+    let (difference, _) = difference(stat.metric, stat.by().unwrap_or_default());
     if stat.metric.def().is_latency { format!("{} {difference}", stat.metric.name()) } else { difference }
 }
 

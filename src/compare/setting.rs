@@ -50,7 +50,7 @@ pub struct Setting {
 pub(crate) fn settings(runs: &[Run], by: By) -> (Vec<String>, Vec<Setting>) {
     let mut all: Vec<(String, Setting)> = Vec::new();
     if by == By::Run {
-        let both = runs.iter().map(|run| setting_of(run, by)).reduce(Setting::in_common);
+        let both = runs.iter().map(|run| setting_of(run, by)).reduce(|one, other| one.in_common(&other));
         all.extend(both.map(|both| (String::new(), both)));
     }
     for run in runs.iter().filter(|_| by != By::Run) {
@@ -70,7 +70,7 @@ pub(crate) fn settings(runs: &[Run], by: By) -> (Vec<String>, Vec<Setting>) {
 
 impl Setting {
     /// What two settings share.
-    fn in_common(self, other: Self) -> Self {
+    fn in_common(self, other: &Self) -> Self {
         fn same<T: PartialEq + Default>(one: T, other: &T) -> T {
             if one == *other { one } else { T::default() }
         }

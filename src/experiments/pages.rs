@@ -413,8 +413,8 @@ mod tests {
     fn if_all_runs_failed_the_page_shows_why_there_is_no_result() {
         let runs = vec![failed("servy", "failed", "the port was taken"), failed("gosherve", "cancelled", "by ada")];
         let html = page(view("night", runs, Scope::Read));
-        assert!(html.contains("no result") && !html.contains("none yet"), "{html}");
-        assert!(html.contains("1 failed, 1 cancelled; servy repetition 1: the port was taken"), "{html}");
+        assert!(html.contains("No result</b>") && !html.contains("No result yet"), "{html}");
+        assert!(html.contains("1 failed, 1 cancelled. servy repetition 1: the port was taken"), "{html}");
     }
 
     #[test]

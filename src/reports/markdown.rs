@@ -116,7 +116,12 @@ mod tests {
         let runs = [many("gosherve", 1.0), many("servy", 1.25)].concat();
         let text = text(&Comparison::new(runs, &Marks::default(), None));
         let (open, folded) = text.split_once("<details>").expect("something folded");
-        assert!(open.starts_with("### servy against gosherve\n\n- **Throughput: +25.0\u{a0}%** faster than"), "{open}");
+        assert!(
+            open.starts_with(
+                "### servy against gosherve\n\n- **servy is 25.0\u{a0}% faster than gosherve.** Throughput: +"
+            ),
+            "{open}"
+        );
         assert!(open.lines().count() < 12, "{open}");
         assert!(folded.contains("| servy | 8 | **12,560** (+25.0\u{a0}%) |"), "{folded}");
         let html = render(&text).to_string();

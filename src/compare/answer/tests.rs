@@ -38,6 +38,12 @@ fn two_targets_are_compared_in_a_sentence() {
 }
 
 #[test]
+fn from_twofold_on_a_difference_is_a_factor() {
+    assert_eq!(results(against(2.14))[0].0, "servy is 2.1× as fast as gosherve");
+    assert_eq!(results(against(0.25))[0].0, "servy is 75.0 % slower than gosherve");
+}
+
+#[test]
 fn slower_is_bad_and_close_is_no_difference() {
     assert_eq!(results(against(0.8))[0].2, Tone::Bad);
     let (sentence, details, tone) = results(against(1.004)).remove(0);
@@ -77,7 +83,7 @@ fn mostly_suspect_runs_are_not_reliable_and_never_green() {
     assert_eq!((all.trust.level, all.headlines[0].tone), (Level::Unreliable, Tone::Doubtful));
     assert_eq!(all.trust.text, "All 12 runs are suspect: other programs used 1.7 of 2 cores.");
     let mut runs = against(1.25);
-    runs[0] = noisy(runs.remove(0));
+    runs[0] = noisy(runs[0].clone());
     let one = answer(runs, None);
     assert_eq!((one.trust.level, one.headlines[0].tone), (Level::Doubtful, Tone::Good));
     assert_eq!(one.trust.text, "1 of 12 runs is suspect: other programs used 1.7 of 2 cores.");
@@ -139,7 +145,7 @@ fn compared_repetitions_are_counted_by_common_blocks() {
 #[test]
 fn a_difference_below_the_minimum_effect_is_called_that() {
     let (sentence, details, tone) = results(against(1.009)).remove(0);
-    assert_eq!((sentence.as_str(), tone), ("servy is 0.90 % faster than gosherve", Tone::Plain));
+    assert_eq!((sentence.as_str(), tone), ("servy is 0.9 % faster than gosherve", Tone::Plain));
     let below = "Throughput: +0.4 % to +1.4 % (95 % interval). This is below the minimum effect of 1 %.";
     assert!(details.starts_with(below), "{details}");
 }
