@@ -31,7 +31,8 @@ pub struct Chosen {
     pub baselines: Vec<String>,
     /// The target that differences are relative to: `name` or `name@version`. Default: the first by name.
     pub baseline: Option<String>,
-    /// What to compare by: `target` (name and version, the default), `size`, `load`, `agent` or `label`.
+    /// What to compare by: `target` (name and version, the default), `size`, `load`, `agent`, `label`, or
+    /// `run` for two runs side by side, without a decision.
     #[serde(default)]
     pub by: By,
     /// Minimum effect in percent by metric: `rps:2,p99_ms:5`. Default: 1 %, for failed requests 0.1 points.

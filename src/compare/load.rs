@@ -64,7 +64,7 @@ async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
     if ids.is_empty() {
         return Ok(None);
     }
-    let Loaded { mut comparison, have_ended } = load(state, &chosen, &ids, key.place).await?;
+    let Loaded { mut comparison, have_ended } = load(state, &chosen, &ids, &key).await?;
     if key.with_series {
         add_timeseries(state, &mut comparison, chosen.setting).await?;
     }
@@ -123,7 +123,7 @@ struct Loaded {
 }
 
 /// Reads and compares the runs with these ids. Missing runs are a note, unless all are missing.
-async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Surface) -> Result<Loaded> {
+async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], key: &Key) -> Result<Loaded> {
     within_limit(ids.len())?;
     let mut runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     if runs.is_empty() {
@@ -135,7 +135,10 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Surface) 
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let have_ended = runs.iter().all(|run| run.phase.is_final());
     let (mut options, mut known) = (chosen.options()?, context::load(state, &runs).await?);
-    if place == Surface::Outside {
+    if key.with_series {
+        options.by = options.by.of_picked(&runs);
+    }
+    if key.place == Surface::Outside {
         anonymous::hide_agents(&mut runs, &mut known.history, &mut options);
     }
     let mut comparison = compared(runs, marks, options, known).await?;

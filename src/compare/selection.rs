@@ -45,7 +45,7 @@ pub enum By {
 
 impl By {
     /// The values to choose from, in display order.
-    pub const ALL: [Self; 5] = [Self::Target, Self::Size, Self::Load, Self::Agent, Self::Label];
+    pub const ALL: [Self; 6] = [Self::Target, Self::Size, Self::Load, Self::Agent, Self::Label, Self::Run];
 
     /// Name in URLs and commands.
     pub fn key(self) -> &'static str {
@@ -67,14 +67,14 @@ impl By {
             Self::Load => "load",
             Self::Agent => "agent",
             Self::Label => "label",
-            Self::Run => "run",
+            Self::Run => "single run",
         }
     }
 
-    /// What to compare runs by: two that do not meet in a setting are compared with each other.
+    /// What to compare picked runs by: two that do not meet in a setting are shown side by side.
     #[must_use]
-    pub fn of_runs(self, runs: &[Run]) -> Self {
-        let [one, other] = runs else { return if self == Self::Run { Self::default() } else { self } };
+    pub fn of_picked(self, runs: &[Run]) -> Self {
+        let [one, other] = runs else { return self };
         if !one.counts() || !other.counts() {
             return self;
         }

@@ -130,7 +130,8 @@ impl Comparison {
     pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &ComparisonContext) -> Self {
         let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
         let runs = with_versions(without_profiled(runs));
-        let by = options.by.of_runs(&runs);
+        // More than two single runs would be too many subjects.
+        let by = if options.by == By::Run && runs.len() != 2 { By::default() } else { options.by };
         let Selection { subjects, settings, groups } = select(runs, marks, by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let has_figures = groups.iter().filter(|group| group.runs.iter().any(Run::counts));

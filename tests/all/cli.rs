@@ -351,7 +351,7 @@ async fn commands_list_and_remove_what_the_pages_do() {
     let (experiment, _) = submit(&admin, &plan()).await;
     let list = run(&["experiment", "list"]).await.ok();
     assert!(list.contains(&experiment) && list.contains("hash: fast") && list.contains("0/1"), "{list}");
-    assert!(list.contains("\n  no results yet\n") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    assert!(list.contains("\n  No result yet\n") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
     let list = run(&["experiment", "list", "--limit", "5", "--before", &experiment, "--json"]).await.json();
     assert_eq!(list, json!({"experiments": []}));
     run(&["size", "remove", "16 vCPU / 16 GiB"]).await.ok();

@@ -159,7 +159,7 @@ async fn runs_on_different_machines_are_judged_only_on_request() {
         as_user(&app, user.secret(), &[&["compare"], ids.as_slice(), more].concat()).await.ok()
     };
     let text = print(&[]).await;
-    assert!(text.contains("Throughput: not comparable") && text.contains("--allow-confounders"), "{text}");
+    assert!(text.contains("slow and fast are not comparable.") && text.contains("--allow-confounders"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(print(&["--allow-confounders"]).await.contains("slower than fast"), "{text}");
 }

@@ -102,13 +102,17 @@ fn metrics_are_in_declaration_order() {
 
 #[test]
 fn two_runs_that_do_not_meet_in_a_setting_are_shown_side_by_side() {
-    let sizes = Comparison::new(vec![sized("servy", 1, 1.0), sized("servy", 1, 4.0)], &Marks::default(), None);
+    let picked = |runs: Vec<Run>| {
+        let options = Options { by: By::default().of_picked(&runs), ..Options::default() };
+        Comparison::by(runs, &Marks::default(), &options, &ComparisonContext::default())
+    };
+    let sizes = picked(vec![sized("servy", 1, 1.0), sized("servy", 1, 4.0)]);
     let labels: Vec<_> = sizes.subjects.iter().map(|subject| subject.label.as_str()).collect();
     assert_eq!((labels, sizes.rows.len()), (vec!["1 vCPU / 2 GiB", "4 vCPU / 8 GiB"], 1));
     assert_eq!(sizes.answer.line(), "One run each: no verdict");
-    let again = Comparison::new(vec![run("servy", 1), faster(run("servy", 2), 1.2)], &Marks::default(), None);
+    let again = picked(vec![run("servy", 1), faster(run("servy", 2), 1.2)]);
     assert_eq!((again.subjects.len(), again.subjects[1].label.as_str()), (2, "servy repetition 2"));
     assert!(again.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
-    let other = Comparison::new(vec![sized("servy", 1, 1.0), sized("gosherve", 1, 4.0)], &Marks::default(), None);
+    let other = picked(vec![sized("servy", 1, 1.0), sized("gosherve", 1, 4.0)]);
     assert_eq!((other.by, other.rows.len(), other.subjects.len()), (By::Run, 1, 2));
 }

@@ -47,6 +47,7 @@ async fn a_table_is_copied_as_markdown_with_winners_in_bold_or_as_csv_with_plain
     let tab = comparison(&app).await;
     let copy = async |kind: &str| -> Vec<String> {
         tab.eval::<bool>("delete window.copied").await;
+        tab.eval::<()>("void (document.querySelector('#metrics').open = true)").await;
         tab.click(&format!("[data-copy='#figures'][data-copy-as='{kind}']")).await;
         tab.until("window.copied !== undefined").await;
         tab.eval::<String>("window.copied").await.lines().map(str::to_owned).collect()

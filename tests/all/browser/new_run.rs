@@ -124,7 +124,7 @@ async fn without_javascript_the_form_is_checked_corrected_and_submitted() {
     tab.shows("#forecast", "about 1").await;
     tab.click("#forecast .go").await;
     tab.until("location.pathname.startsWith('/experiments/')").await;
-    tab.shows("h1", "hash: slow").await;
+    tab.shows(".crumbs", "hash: slow").await;
     tab.shows("main", "0 → 50 → 0").await;
     tab.assert_no_errors().await;
 }

@@ -55,7 +55,7 @@ async fn a_manifest_is_checked_while_typing_until_an_agent_offers_the_target() {
     tab.type_text("hello").await;
     tab.shows("#picked-up", "rack offers hello 1").await;
     tab.click("#picked-up a.go").await;
-    tab.wait_for_path("/experiments/new?target=hello").await;
+    tab.wait_for_path("/experiments/new?target=hello&scenario=get&set.ROUTE=%2F").await;
     let chosen: bool = tab.eval("document.querySelector('input[name=target][value=hello]').checked").await;
     assert!(chosen);
     tab.assert_no_errors().await;
