@@ -47,7 +47,8 @@
   function draw(figure, colours) {
     const source = figure.querySelector('script[type="application/json"]')?.textContent;
     const plot = figure.querySelector(".plot");
-    if (!source || !plot || !figure.clientWidth) return;
+    // A chart in a closed <details> is drawn when that opens.
+    if (!source || !plot || !figure.checkVisibility() || !figure.clientWidth) return;
     const { data, layout } = withColours(JSON.parse(source), colours);
     const off = hiddenCurves.get(figure.id);
     // Hides the traces that belong to a hidden curve, too.
@@ -185,6 +186,7 @@
     if (changes.some(outsidePlots)) update();
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
   scheme.addEventListener("change", redraw);
+  document.addEventListener("toggle", update, true);
   for (const [event, prints] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => {
       onPaper = prints;

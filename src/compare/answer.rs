@@ -226,21 +226,25 @@ impl InRow<'_> {
 
     /// The other metrics in words: what differs first, then what does not.
     fn details(&self, cell: &Cell, base: &Cell) -> String {
-        let (mut differ, mut same, mut few) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut differ, mut same, mut small, mut few) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for stat in DETAILS.into_iter().filter(|metric| *metric != self.primary).map(|metric| cell.stat(metric)) {
             match stat.decision {
                 Some(Decision::Better | Decision::Worse) => differ.push(sentence::clause(stat)),
-                Some(Decision::NoDifference | Decision::BelowMinEffect) => same.push(stat.metric.name().to_owned()),
+                Some(Decision::NoDifference) => same.push(stat.metric.name().to_owned()),
+                Some(Decision::BelowMinEffect) => small.push(stat.metric.name().to_owned()),
                 Some(Decision::TooFew | Decision::NotInTurn) => few.push(stat.metric.name().to_owned()),
                 Some(Decision::NotComparable) | None => {}
             }
         }
         let mut parts = Vec::new();
         if !differ.is_empty() {
-            parts.push(format!("{}.", sentence_case(&listed(differ.into_iter()))));
+            parts.push(format!("{}: {}.", self.subjects[cell.subject].label, listed(differ.into_iter())));
         }
         if !same.is_empty() {
             parts.push(format!("No difference found in {}.", listed(same.into_iter())));
+        }
+        if !small.is_empty() {
+            parts.push(format!("Below the minimum effect: {}.", listed(small.into_iter())));
         }
         if !few.is_empty() {
             parts.push(format!("Too little data for {}.", listed(few.into_iter())));

@@ -104,6 +104,7 @@ fn sound(rows: &[Row], counting: usize) -> String {
 fn disturbed(rows: &[Row], suspect: usize, counting: usize) -> String {
     let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(Cell::counting);
     let count = match suspect {
+        1 if counting == 1 => "The only run is suspect".to_owned(),
         all if all == counting => format!("All {} are suspect", plural(all, "run")),
         1 => format!("1 of {} is suspect", plural(counting, "run")),
         some => format!("{some} of {} are suspect", plural(counting, "run")),

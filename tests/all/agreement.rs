@@ -5,6 +5,7 @@ use brewbench::{
         cell::{Cell, Row},
         comparison_context::ComparisonContext,
         metric::Metric,
+        sentence,
         statistics::{Better, Decision, Leader},
         view::Comparison,
     },
@@ -165,7 +166,7 @@ fn texts_agree(comparison: &Comparison) {
         let stat = row.cells.iter().find(is_challenger).expect("a cell").stat(comparison.asked.primary);
         let named = stat.decision.is_some_and(Decision::is_difference);
         assert_eq!(named, headline.is_decided, "{headline:?}");
-        let amount = stat.by().map(|by| stat.metric.amount(by.abs())).unwrap_or_default();
+        let amount = stat.by().map(|by| sentence::difference(stat.metric, by).0).unwrap_or_default();
         assert!(!named || headline.sentence.to_string().contains(&amount), "{amount}: {headline:?}");
     }
     for cell in &row.cells {

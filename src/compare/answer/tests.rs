@@ -31,7 +31,7 @@ fn against(factor: f64) -> Vec<Run> {
 #[test]
 fn two_targets_are_compared_in_a_sentence() {
     let all = results(against(1.25));
-    let details = "Throughput: +24.4 % to +25.6 % (95 % interval). P50 20.0 % faster and p99 20.0 % faster. No difference \
+    let details = "Throughput: +24.4 % to +25.6 % (95 % interval). servy: p50 20.0 % faster and p99 20.0 % faster. No difference \
                    found in CPU time per request and memory.";
     let expected = ("servy is 25.0 % faster than gosherve".to_owned(), details.to_owned(), Tone::Good);
     assert_eq!(all, [expected]);

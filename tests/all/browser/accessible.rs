@@ -152,7 +152,7 @@ const COLOURS: &str = "[getComputedStyle(document.body).backgroundColor,
 async fn wait_for_charts(tab: &Tab, width: i64) {
     tab.until(&format!(
         "innerWidth === {width} && [...document.querySelectorAll('figure[data-chart]')].every((figure) =>
-         figure.querySelector('.main-svg')?.clientWidth === figure.clientWidth) &&
+         !figure.checkVisibility() || figure.querySelector('.main-svg')?.clientWidth === figure.clientWidth) &&
          [...document.querySelectorAll('.flame-ring')].every((ring) => ring.getBoundingClientRect().right <= innerWidth)"
     ))
     .await;
