@@ -9,7 +9,7 @@ use super::{
     selection::{By, Subject},
     sentence::{Sentence, difference, summary},
     statistics::{Better, Decision, Leader},
-    trust::{Level, Trust},
+    trust::Trust,
 };
 use crate::{
     compare::{
@@ -76,11 +76,8 @@ impl Answer {
     ) -> Self {
         let mut headlines = headlines((subjects, base), rows, excluded, options);
         headlines.truncate(MAX_HEADLINES);
-        // A result that nobody should rely on is not good news, on any page.
-        if trust.level == Level::Unreliable {
-            for headline in headlines.iter_mut().filter(|headline| headline.is_decided) {
-                headline.tone = Tone::Doubtful;
-            }
+        for headline in &mut headlines {
+            headline.tone = trust.tone(headline.tone);
         }
         Self { headlines, trust }
     }
@@ -96,7 +93,7 @@ impl Headline {
         Self { setting: None, sentence, details: details.into(), tone, is_decided: false }
     }
 
-    /// Returns the sentence and, if there are several, its setting: `at 1 vCPU: a is 5 % faster than b`.
+    /// Returns the sentence after its setting, if there are several: `1 vCPU: a is 5.0 % faster than b`.
     pub fn line(&self) -> String {
         match &self.setting {
             Some(setting) => format!("{setting}: {}", self.sentence),
@@ -165,6 +162,7 @@ impl InRow<'_> {
         if !details.is_empty() {
             details.push('.');
         }
+        details = [details].into_iter().chain(self.failures(&[cell])).collect::<Vec<_>>().join(" ");
         if !absent.is_empty() {
             details = format!("Nothing to compare with: {} has no run that counts. {details}", absent.join(", "));
         }
@@ -249,15 +247,15 @@ impl InRow<'_> {
         if !few.is_empty() {
             parts.push(format!("Too little data for {}.", listed(few.into_iter())));
         }
-        parts.extend(self.failures(cell, base));
+        parts.extend(self.failures(&[cell, base]));
         parts.join(" ")
     }
 
     /// The failures of the worst repetition; a median would hide one of three.
-    fn failures(&self, cell: &Cell, base: &Cell) -> Option<String> {
+    fn failures(&self, cells: &[&Cell]) -> Option<String> {
         let worst = |cell: &Cell| cell.stat(Metric::ErrorRate).spread.as_ref().map(|spread| spread.max);
-        let texts: Vec<String> = [cell, base]
-            .into_iter()
+        let texts: Vec<String> = cells
+            .iter()
             .filter(|cell| worst(cell).is_some_and(|share| share > 0.0))
             .map(|cell| {
                 format!("{} {}", self.subjects[cell.subject].label, Metric::ErrorRate.figure(worst(cell)).text())

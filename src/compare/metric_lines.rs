@@ -7,6 +7,7 @@ use super::{
     stat::Stat,
     view::Comparison,
 };
+use crate::web::{card::Tone, interval_plot::IntervalPlot};
 
 /// One metric of all subjects.
 #[derive(Debug)]
@@ -15,8 +16,19 @@ pub struct MetricLine<'a> {
     pub metric: Metric,
     /// The figures in the order of [`Comparison::in_order`]; none for a subject without runs in the setting.
     pub stats: Vec<Option<&'a Stat>>,
-    /// The figure of the challenger, if it differs from the baseline's by a known amount.
-    pub difference: Option<&'a Stat>,
+    /// The difference of the challenger from the baseline, if it is known.
+    pub difference: Option<ShownDifference<'a>>,
+}
+
+/// A difference as a table shows it.
+#[derive(Debug)]
+pub struct ShownDifference<'a> {
+    /// The figure of the challenger.
+    pub stat: &'a Stat,
+    /// The difference with its interval.
+    pub plot: Option<IntervalPlot>,
+    /// The colour.
+    pub tone: Tone,
 }
 
 impl Comparison {
@@ -47,7 +59,11 @@ impl Comparison {
         let line = |metric: Metric| {
             let stats: Vec<_> = cells.iter().map(|cell| cell.map(|cell| cell.stat(metric))).collect();
             let challenger = stats.first().copied().flatten().filter(|stat| is_pair && stat.by().is_some());
-            MetricLine { metric, difference: challenger, stats }
+            let difference = challenger.map(|stat| {
+                let tone = self.answer.trust.tone(stat.tone());
+                ShownDifference { stat, plot: stat.plot(tone), tone }
+            });
+            MetricLine { metric, difference, stats }
         };
         self.columns().into_iter().filter(|metric| is_shown(*metric)).map(line).collect()
     }

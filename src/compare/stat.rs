@@ -128,9 +128,9 @@ impl Stat {
     }
 
     /// The difference with its interval, as a picture.
-    pub fn plot(&self) -> Option<IntervalPlot> {
+    pub fn plot(&self, tone: Tone) -> Option<IntervalPlot> {
         let effect = self.effect?;
-        Some(IntervalPlot { change: effect.change(), interval: effect.interval(), tone: self.tone(), wanted: None })
+        Some(IntervalPlot { change: effect.change(), interval: effect.interval(), tone, wanted: None })
     }
 
     /// The tone of the difference; neutral unless it is significant.

@@ -60,6 +60,12 @@ impl Level {
 }
 
 impl Trust {
+    /// The tone of a difference: what nobody should rely on is neither good nor bad news, on any page.
+    pub fn tone(&self, tone: Tone) -> Tone {
+        let is_news = matches!(tone, Tone::Good | Tone::Bad);
+        if is_news && self.level == Level::Unreliable { Tone::Doubtful } else { tone }
+    }
+
     /// Judges a comparison by its runs and the notes on it.
     pub fn new(rows: &[Row], notes: &[Note]) -> Self {
         let counts = |of: fn(&Cell) -> usize| rows.iter().flat_map(|row| &row.cells).map(of).sum::<usize>();

@@ -3,7 +3,8 @@
 use crate::{
     app::{error::Result, state::AppState},
     compare::{
-        answer::Answer, cell::Row, chosen::Options, finding::Finding, metric::Metric, stat::Stat, view::Comparison,
+        answer::Answer, cell::Row, chosen::Options, finding::Finding, metric::Metric, stat::Stat, trust::Trust,
+        view::Comparison,
     },
     experiments::{model::Experiment, pages::load_comparison, progress::Progress},
     runs::model::Run,
@@ -36,8 +37,9 @@ pub struct Difference {
 }
 
 impl Difference {
-    fn new(stat: &Stat) -> Self {
-        let (tone, plot) = (stat.tone(), stat.plot());
+    fn new(stat: &Stat, trust: &Trust) -> Self {
+        let tone = trust.tone(stat.tone());
+        let plot = stat.plot(tone);
         let text = Finding::new(stat, "the baseline").map_or_else(|| "unknown".to_owned(), |finding| finding.short);
         Self { plot, text, tone, meaning: stat.meaning() }
     }
@@ -56,7 +58,7 @@ fn differences(comparison: &Comparison, row: &Row) -> Option<[Difference; METRIC
     let cell = row.compared_cells().find(|cell| !is_baseline(cell.subject))?;
     row.compared_cells()
         .any(|cell| is_baseline(cell.subject))
-        .then(|| METRICS.map(|metric| Difference::new(cell.stat(metric))))
+        .then(|| METRICS.map(|metric| Difference::new(cell.stat(metric), &comparison.answer.trust)))
 }
 
 pub(crate) async fn load_outcome(

@@ -64,8 +64,9 @@ async fn six_interleaved(app: &App) -> Vec<String> {
 /// Waits until a chart shows all traces sent by the server.
 async fn wait_for_chart(tab: &Tab, id: &str) {
     // Charts in a fold are drawn when it opens.
-    let fold = format!("document.querySelector('#{id}')?.closest('details')");
-    tab.until(&format!("document.querySelector('#{id}') !== null && ({fold} ? ({fold}.open = true) : true)")).await;
+    let folds = format!("[document.querySelector('#{id}').closest('details')]");
+    let open = "every((fold) => fold === null || (fold.open = true))";
+    tab.until(&format!("document.querySelector('#{id}') !== null && {folds}.{open}")).await;
     let (plot, shown) =
         (format!("document.querySelector('#{id} .js-plotly-plot')"), "?.querySelectorAll('svg .trace')");
     tab.until(&format!("{plot}?.data?.length > 0 && {plot}{shown}.length === {plot}.data.length")).await;
