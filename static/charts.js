@@ -47,8 +47,7 @@
   function draw(figure, colours) {
     const source = figure.querySelector('script[type="application/json"]')?.textContent;
     const plot = figure.querySelector(".plot");
-    // A chart in a closed <details> is drawn when that opens.
-    if (!source || !plot || !figure.checkVisibility() || !figure.clientWidth) return;
+    if (!source || !plot || !figure.clientWidth) return;
     const { data, layout } = withColours(JSON.parse(source), colours);
     const off = hiddenCurves.get(figure.id);
     // Hides the traces that belong to a hidden curve, too.
@@ -169,6 +168,8 @@
       const last = drawn.get(figure);
       const source = figure.querySelector('script[type="application/json"]')?.textContent;
       if (last && last.source === source && last.plot.isConnected) continue;
+      // A chart in a closed <details> is drawn when that opens.
+      if (!figure.checkVisibility()) continue;
       draw(figure, (colours ??= palette()));
       if (!last) sizes.observe(figure);
     }

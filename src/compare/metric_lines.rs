@@ -63,7 +63,7 @@ impl Comparison {
                 let tone = self.answer.trust.tone(stat.tone());
                 ShownDifference { stat, plot: stat.plot(tone), tone }
             });
-            MetricLine { metric, difference, stats }
+            MetricLine { metric, stats, difference }
         };
         self.columns().into_iter().filter(|metric| is_shown(*metric)).map(line).collect()
     }

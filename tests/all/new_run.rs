@@ -166,7 +166,7 @@ async fn experiments_are_listed_newest_first_and_paged() {
     let names: Vec<_> =
         list["experiments"].as_array().expect("a list").iter().map(|one| &one["experiment"]["id"]).collect();
     assert_eq!(names, [&json!(ids[21]), &json!(ids[20])]);
-    assert_eq!(list["experiments"][0]["verdict"], "no results yet");
+    assert_eq!(list["experiments"][0]["verdict"], "No result yet");
     let next = user.get(&format!("/api/v1/experiments?limit=2&before={}", ids[20])).await.ok().json();
     assert_eq!(next["experiments"][0]["experiment"]["id"], json!(ids[19]));
 }

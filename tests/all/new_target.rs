@@ -172,7 +172,7 @@ async fn the_page_shows_which_agents_offer_the_target_as_they_connect() {
     wait_for(&mut page, "rack offers hello 1, not 2 yet").await;
     agent.hello.targets[2].version = "2".to_owned();
     agent.connect(&app).await.expect("accepted");
-    wait_for(&mut page, "href=\"/experiments/new?target=hello\"").await;
+    wait_for(&mut page, "href=\"/experiments/new?target=hello&#38;scenario=get").await;
     let form = viewer.form("/targets/new", &FORM).await.ok().text();
     assert!(form.contains("<b>rack offers hello</b> 2") && form.contains("href=\"/targets/hello\""), "{form}");
 }

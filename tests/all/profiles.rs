@@ -110,7 +110,7 @@ async fn profiled_runs_come_last_and_enter_no_comparison_trend_or_baseline() {
 
     let alone =
         user.get(&format!("/api/v1/compare?runs={},{}", ids(&runs, "fast"), ids(&runs, "slow"))).await.ok().text();
-    assert!(alone.contains("none of 8 runs counts: 8 profiled"), "{alone}");
+    assert!(alone.contains("None of 8 runs counts: 8 profiled"), "{alone}");
 }
 
 #[tokio::test]

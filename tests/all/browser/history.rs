@@ -65,7 +65,7 @@ async fn a_comparison_marks_the_winner_of_each_tested_metric() {
         .await;
     let won = |target: &str, value: &str| best.iter().any(|cell| cell[0].starts_with(target) && cell[1] == value);
     assert!(won("quick", "17,070") && !won("slow", "17.41"), "p95 is shown and not tested: {best:?}");
-    tab.shows("#figures .pair .good", "+2.9").await;
+    tab.shows("#figures .num.good", "+2.9").await;
     tab.assert_no_errors().await;
 }
 
