@@ -30,8 +30,7 @@ struct Fetched {
 const FETCHED: &str = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
     .map((entry) => entry.toJSON())";
 
-const DRAWN: &str =
-    "[...document.querySelectorAll('figure[data-chart]')].every((figure) => figure.querySelector('.main-svg'))";
+const DRAWN: &str = "[...document.querySelectorAll('figure[data-chart]')].every((figure) => !figure.checkVisibility() || figure.querySelector('.main-svg'))";
 
 #[tokio::test]
 async fn pages_are_small_and_load_nothing_from_other_sites() {
