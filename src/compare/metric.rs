@@ -139,7 +139,7 @@ impl Metric {
         self.min_requests().is_some_and(|fewest| run.figures.requests.is_none_or(|requests| requests < fewest))
     }
 
-    /// Value in a run if it may be judged; the shown value is [`Metric::of`].
+    /// Value in a run if it may be judged; the shown value is [`Metric::value_in`].
     pub fn judged_value(self, run: &Run) -> Option<f64> {
         self.value_in(run).filter(|_| !self.has_too_few_requests(run))
     }

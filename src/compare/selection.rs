@@ -270,7 +270,14 @@ fn single_runs(runs: &[Run], marks: &Marks) -> Vec<Subject> {
         let mark = marks.of(&run.spec.target).beside(&taken);
         taken.push(mark);
         let label = Some(label(setting, &all)).filter(|label| !label.is_empty());
-        let same = || format!("{} repetition {}", run.spec.target, run.repetition);
+        let is_only = runs.iter().filter(|other| other.repetition == run.repetition).count() == 1;
+        // The last characters of an id are random.
+        let which = if is_only {
+            format!("repetition {}", run.repetition)
+        } else {
+            format!("…{}", last_characters(run.id.as_str()))
+        };
+        let same = || format!("{} {which}", run.spec.target);
         Subject {
             key: key(run, By::Run),
             target: run.spec.target.clone(),
@@ -282,6 +289,10 @@ fn single_runs(runs: &[Run], marks: &Marks) -> Vec<Subject> {
         }
     };
     runs.iter().zip(&all).map(subject).collect()
+}
+
+fn last_characters(id: &str) -> &str {
+    id.char_indices().rev().nth(5).map_or(id, |(at, _)| &id[at..])
 }
 
 pub(crate) fn peak(run: &Run) -> u32 {

@@ -113,6 +113,8 @@ fn two_runs_that_do_not_meet_in_a_setting_are_shown_side_by_side() {
     let again = picked(vec![run("servy", 1), faster(run("servy", 2), 1.2)]);
     assert_eq!((again.subjects.len(), again.subjects[1].label.as_str()), (2, "servy repetition 2"));
     assert!(again.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
+    let same = picked(vec![run("servy", 1), Run { id: "another-abcdef".to_owned().into(), ..run("servy", 1) }]);
+    assert!(same.subjects.iter().any(|subject| subject.label == "servy …abcdef"), "{:?}", same.subjects);
     let other = picked(vec![sized("servy", 1, 1.0), sized("gosherve", 1, 4.0)]);
     assert_eq!((other.by, other.rows.len(), other.subjects.len()), (By::Run, 1, 2));
 }

@@ -2,7 +2,7 @@
 
 use crate::runs::verdict::Unit;
 
-/// The limits in display order; [`Limit::about`] describes each.
+/// The limits in display order; [`Limit::definition`] describes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Share of failed requests above which a run is suspect.
