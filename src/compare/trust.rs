@@ -1,17 +1,20 @@
 //! How far to rely on a comparison: one rule for pages, lists, reports and commands. Pure.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
     cell::{Cell, Row},
-    note::{self, Note},
+    note::{Level, Note},
     selection::By,
 };
 use crate::{
-    runs::{model::Run, verdict::Reason, verdict::Verdict},
+    runs::{
+        model::Run,
+        verdict::{Reason, Verdict},
+    },
     web::{card::Tone, format::plural},
 };
 
@@ -19,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trust {
     /// The level.
-    pub level: Level,
+    pub level: TrustLevel,
     /// Why, in a sentence or two.
     pub text: String,
 }
@@ -27,18 +30,18 @@ pub struct Trust {
 /// How far to rely on a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum TrustLevel {
     /// There is no result to rely on.
     Unknown,
     /// Nothing casts doubt on it.
     Reliable,
     /// Something may have changed the result.
     Doubtful,
-    /// Most of its runs are suspect.
+    /// Most runs of a side are suspect.
     Unreliable,
 }
 
-impl Level {
+impl TrustLevel {
     /// The word that begins the line.
     pub fn title(self) -> &'static str {
         match self {
@@ -63,7 +66,7 @@ impl Trust {
     /// The tone of a difference: what nobody should rely on is neither good nor bad news, on any page.
     pub fn tone(&self, tone: Tone) -> Tone {
         let is_news = matches!(tone, Tone::Good | Tone::Bad);
-        if is_news && self.level == Level::Unreliable { Tone::Doubtful } else { tone }
+        if is_news && self.level == TrustLevel::Unreliable { Tone::Doubtful } else { tone }
     }
 
     /// Judges a comparison by its runs and the notes on it.
@@ -71,24 +74,26 @@ impl Trust {
         let counts = |of: fn(&Cell) -> usize| rows.iter().flat_map(|row| &row.cells).map(of).sum::<usize>();
         let (counting, suspect) = (counts(|cell| cell.counts.counting()), counts(|cell| cell.counts.suspect));
         let doubts: Vec<&str> =
-            notes.iter().filter(|note| note.level == note::Level::Doubt).map(|note| note.title.as_str()).collect();
-        let is_mostly_suspect = suspect * 2 > counting;
+            notes.iter().filter(|note| note.level == Level::Doubt).map(|note| note.title.as_str()).collect();
+        // One disturbed side is enough to find a difference that is none.
+        let is_mostly_suspect =
+            rows.iter().flat_map(|row| &row.cells).any(|cell| cell.counts.suspect * 2 > cell.counts.counting());
         let level = match counting {
-            0 => Level::Unknown,
-            _ if rows.iter().any(|row| row.setting.by == By::Run) => Level::Unknown,
-            _ if is_mostly_suspect => Level::Unreliable,
-            _ if suspect > 0 || !doubts.is_empty() => Level::Doubtful,
-            _ => Level::Reliable,
+            0 => TrustLevel::Unknown,
+            _ if rows.iter().any(|row| row.setting.by == By::Run) => TrustLevel::Unknown,
+            _ if is_mostly_suspect => TrustLevel::Unreliable,
+            _ if suspect > 0 || !doubts.is_empty() => TrustLevel::Doubtful,
+            _ => TrustLevel::Reliable,
         };
         let text = match level {
-            Level::Unknown => String::new(),
-            Level::Unreliable => disturbed(rows, suspect, counting),
-            Level::Doubtful if suspect > 0 => {
+            TrustLevel::Unknown => String::new(),
+            TrustLevel::Unreliable => disturbed(rows, suspect, counting),
+            TrustLevel::Doubtful if suspect > 0 => {
                 let others = doubts.iter().map(|title| format!(" {title}"));
                 disturbed(rows, suspect, counting) + &others.collect::<String>()
             }
-            Level::Doubtful => doubts.join(" "),
-            Level::Reliable => sound(rows, counting),
+            TrustLevel::Doubtful => doubts.join(" "),
+            TrustLevel::Reliable => sound(rows, counting),
         };
         Self { level, text }
     }
@@ -101,12 +106,15 @@ fn sound(rows: &[Row], counting: usize) -> String {
     let is_apart = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.stats).any(|stat| stat.apart.is_some());
     if is_compared {
         parts.push(if is_apart { "of different experiments" } else { "measured in turn" }.to_owned());
-        parts.push(if rows.iter().all(|row| row.work.is_empty()) { "equal work" } else { "accepted work" }.to_owned());
+        parts.push(
+            if rows.iter().all(|row| row.work.is_empty()) { "equal work" } else { "accepted differences in work" }
+                .to_owned(),
+        );
     }
     format!("{}.", parts.join(", "))
 }
 
-/// `12 of 16 runs are suspect: other programs used 1.7 of 2 cores.` Names the worst value of the most frequent reason.
+/// `12 of 16 runs are suspect: other programs used 1.7 of 2 cores.` Names each reason once, the most frequent first.
 fn disturbed(rows: &[Row], suspect: usize, counting: usize) -> String {
     let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(Cell::counting);
     let count = match suspect {
@@ -115,24 +123,28 @@ fn disturbed(rows: &[Row], suspect: usize, counting: usize) -> String {
         1 => format!("1 of {} is suspect", plural(counting, "run")),
         some => format!("{some} of {} are suspect", plural(counting, "run")),
     };
-    match worst(runs()) {
-        Some(reason) => format!("{count}: {}.", reason.text),
-        None => format!("{count}."),
+    match worst(runs()).as_slice() {
+        [] => format!("{count}."),
+        reasons => format!("{count}: {}.", reasons.join("; ")),
     }
 }
 
-/// The reason that most suspect runs have, of the run in which it is furthest beyond its limit.
-fn worst<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<&'a Reason> {
+/// The reasons of suspect runs, each of the run in which it is furthest beyond its limit.
+fn worst<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
     let mut by_code: BTreeMap<&str, Vec<&Reason>> = BTreeMap::new();
     for run in runs.filter(|run| run.verdict == Some(Verdict::Suspect)) {
         for reason in run.reasons.iter().filter(|reason| !reason.is_note()) {
             by_code.entry(&reason.code).or_default().push(reason);
         }
     }
-    let most = by_code.into_values().max_by_key(Vec::len)?;
-    let beyond = |reason: &&Reason| match (reason.observed, reason.limit) {
+    let beyond = |reason: &&&Reason| match (reason.observed, reason.limit) {
         (Some(observed), Some(limit)) => (observed - limit).abs(),
         _ => 0.0,
     };
-    most.into_iter().max_by(|one, other| beyond(one).total_cmp(&beyond(other)))
+    let mut all: Vec<Vec<&Reason>> = by_code.into_values().collect();
+    all.sort_by_key(|reasons| Reverse(reasons.len()));
+    let worst = |reasons: &Vec<&'a Reason>| {
+        reasons.iter().max_by(|one, other| beyond(one).total_cmp(&beyond(other))).map(|reason| reason.text.as_str())
+    };
+    all.iter().filter_map(worst).collect()
 }

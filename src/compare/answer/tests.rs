@@ -4,7 +4,7 @@ use crate::{
     compare::{
         answer::{Answer, Headline},
         testing::{failed, faster, judged, repeated, run, sized},
-        trust::Level,
+        trust::TrustLevel,
         view::Comparison,
     },
     runs::{model::Run, verdict::Verdict},
@@ -80,17 +80,20 @@ fn failures_of_one_repetition_are_shown() {
 fn mostly_suspect_runs_are_not_reliable_and_never_green() {
     let noisy = |run: Run| judged(run, Verdict::Suspect, "other programs used 1.7 of 2 cores");
     let all = answer(against(1.25).into_iter().map(noisy).collect(), None);
-    assert_eq!((all.trust.level, all.headlines[0].tone), (Level::Unreliable, Tone::Doubtful));
+    assert_eq!((all.trust.level, all.headlines[0].tone), (TrustLevel::Unreliable, Tone::Doubtful));
     assert_eq!(all.trust.text, "All 12 runs are suspect: other programs used 1.7 of 2 cores.");
     let mut runs = against(1.25);
     runs[0] = noisy(runs[0].clone());
     let one = answer(runs, None);
-    assert_eq!((one.trust.level, one.headlines[0].tone), (Level::Doubtful, Tone::Good));
+    assert_eq!((one.trust.level, one.headlines[0].tone), (TrustLevel::Doubtful, Tone::Good));
     assert_eq!(one.trust.text, "1 of 12 runs is suspect: other programs used 1.7 of 2 cores.");
+    let disturbed = |run: Run| if run.spec.target == "servy" { noisy(run) } else { run };
+    let side = answer(against(1.25).into_iter().map(disturbed).collect(), None);
+    assert_eq!((side.trust.level, side.headlines[0].tone), (TrustLevel::Unreliable, Tone::Doubtful), "one side");
     let none = answer(against(1.25), None);
     assert_eq!(
         (none.trust.level, none.trust.text.as_str()),
-        (Level::Reliable, "12 valid runs, measured in turn, equal work.")
+        (TrustLevel::Reliable, "12 valid runs, measured in turn, equal work.")
     );
 }
 
