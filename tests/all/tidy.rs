@@ -2,6 +2,7 @@
 
 mod cycles;
 mod mentions;
+mod schemas;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
