@@ -126,7 +126,7 @@ impl InRow<'_> {
         let rivals: Vec<&Cell> = self.row.compared_cells().collect();
         match rivals.as_slice() {
             [one, other] if self.row.setting.by == By::Run => vec![self.single_runs(one, other)],
-            [] => vec![Headline::undecided(Sentence::plain("No run counts"), "", Tone::Doubtful)],
+            [] => vec![Headline::undecided(Sentence::default().strong("No run counts"), "", Tone::Doubtful)],
             [one] => vec![self.alone(one)],
             [one, other] if self.subjects.len() == 2 => {
                 let (challenger, base) = if one.subject == self.base { (other, one) } else { (one, other) };
@@ -269,7 +269,11 @@ impl InRow<'_> {
         let (row, metric) = (self.row, self.primary);
         let figure = |cell: &Cell| summary(cell.stat(metric));
         let Some(foremost) = foremost(row, metric) else {
-            return Headline::undecided(Sentence::plain("Too little data"), "No run has the metric.", Tone::Doubtful);
+            return Headline::undecided(
+                Sentence::default().strong("Too little data"),
+                "No run has the metric.",
+                Tone::Doubtful,
+            );
         };
         let best = if metric.better() == Some(Better::Higher) { "Highest" } else { "Lowest" };
         let highest = format!("{best}: {}, {}.", self.subjects[foremost.subject].label, figure(foremost));
@@ -309,7 +313,11 @@ fn no_result(all: &[ExcludedRun], unfinished: usize) -> Headline {
     if unfinished > 0 {
         let rest = format!("{} unfinished", format::plural(unfinished, "run"));
         let parts: Vec<String> = [counts(all), rest].into_iter().filter(|part| !part.is_empty()).collect();
-        return Headline::undecided(Sentence::plain("No result yet"), format!("{}.", parts.join(", ")), Tone::Plain);
+        return Headline::undecided(
+            Sentence::default().strong("No result yet"),
+            format!("{}.", parts.join(", ")),
+            Tone::Plain,
+        );
     }
     // Cancelled runs explain less than failed ones.
     let is_cancelled = |excluded: &&&ExcludedRun| excluded.state == "cancelled";
@@ -320,7 +328,7 @@ fn no_result(all: &[ExcludedRun], unfinished: usize) -> Headline {
         details = format!("{details} {} repetition {}: {}.", first.subject, first.repetition, first.reason);
     }
     let tone = if all.iter().all(|excluded| excluded.state == "cancelled") { Tone::Plain } else { Tone::Doubtful };
-    Headline::undecided(Sentence::plain("No result"), details, tone)
+    Headline::undecided(Sentence::default().strong("No result"), details, tone)
 }
 
 /// `servy is 25.0 % faster than gosherve`, for another metric than throughput with its name.

@@ -25,7 +25,7 @@ pub enum Basis {
 
 /// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
+pub struct PairAnswer {
     /// Decision on the other side compared with the baseline.
     pub decision: Decision,
     /// The ratio; none for a share.
@@ -55,7 +55,7 @@ pub fn basis(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -
     Some(Basis::Apart(strata, apart))
 }
 
-impl Answer {
+impl PairAnswer {
     /// Returns the other side's value beside this one of the baseline, as the estimate says. None if there is no
     /// estimate.
     pub fn beside(&self, base: f64) -> Option<f64> {
@@ -204,7 +204,13 @@ impl Basis {
     }
 
     /// Answers the corrected question; `cells` are the baseline and the other side.
-    pub fn answer(&self, question: Option<Question>, cells: [&Cell; 2], metric: Metric, options: &Options) -> Answer {
+    pub fn answer(
+        &self,
+        question: Option<Question>,
+        cells: [&Cell; 2],
+        metric: Metric,
+        options: &Options,
+    ) -> PairAnswer {
         let level = question.map_or(ALPHA, |question| question.level);
         // A question that can't be answered at its level is shown with the interval of a single question.
         let shown = if question.is_some_and(|question| question.can_be_answered) { level } else { ALPHA };
@@ -218,7 +224,7 @@ impl Basis {
         };
         let noise = cells.map(|cell| cell.noise.get(&metric).copied());
         let effect = self.effect(metric, shown);
-        Answer {
+        PairAnswer {
             decision,
             effect: if decision == Decision::NoDifference { effect.map(Effect::undecided) } else { effect },
             points: self.points(metric),
@@ -246,8 +252,8 @@ impl Basis {
     }
 
     /// Returns the answer for cells that are not comparable, which gives no difference to quote.
-    pub fn not_compared(&self) -> Answer {
-        Answer {
+    pub fn not_compared(&self) -> PairAnswer {
+        PairAnswer {
             decision: Decision::NotComparable,
             effect: None,
             points: None,

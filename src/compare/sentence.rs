@@ -22,11 +22,6 @@ enum Part {
 }
 
 impl Sentence {
-    /// A sentence without a target.
-    pub fn plain(text: &str) -> Self {
-        Self::default().strong(text)
-    }
-
     /// Adds text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::{
     cell::{Cell, Lead, Row},
     metric::Metric,
-    pair::{Answer, Basis, basis},
+    pair::{Basis, PairAnswer, basis},
     stat::Stat,
     statistics::{self, Decision, Leader, power},
 };
@@ -57,7 +57,7 @@ struct Pair {
 #[derive(Default)]
 struct Answers {
     /// By metric and the indexes of both cells.
-    pairs: BTreeMap<(Metric, usize, usize), Answer>,
+    pairs: BTreeMap<(Metric, usize, usize), PairAnswer>,
     /// Figures of baselines, by metric and index.
     levels: BTreeMap<(Metric, usize), f64>,
 }
@@ -109,7 +109,7 @@ pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Compariso
         questions[*number] = Some(question);
     }
     let mut answers: Vec<Answers> = rows.iter().map(|_| Answers::default()).collect();
-    let mut compared: BTreeMap<_, Vec<(&Basis, Answer)>> = BTreeMap::new();
+    let mut compared: BTreeMap<_, Vec<(&Basis, PairAnswer)>> = BTreeMap::new();
     for ((pair, basis), question) in all.iter().zip(questions) {
         let Some(basis) = basis else { continue };
         let cells = [pair.base, pair.other].map(|place| &rows[pair.row].cells[place]);
@@ -207,15 +207,15 @@ fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options, enou
 
 /// Returns the figure that a cell shows as a baseline: the median of the compared runs of all cells, each without its
 /// ratio to this one. So no cell shows a figure that it never had, whatever the scatter of the others.
-fn level(metric: Metric, compared: &[(&Basis, Answer)]) -> Option<f64> {
-    let ratio = |answer: &Answer| answer.effect.map(|effect| effect.ratio);
+fn level(metric: Metric, compared: &[(&Basis, PairAnswer)]) -> Option<f64> {
+    let ratio = |answer: &PairAnswer| answer.effect.map(|effect| effect.ratio);
     let values =
         compared.iter().enumerate().flat_map(|(place, (basis, answer))| basis.aligned(ratio(answer), place == 0));
     metric.middle_of(values.collect())
 }
 
 /// Writes the answer to a question; `enough` repetitions would decide every question.
-fn judge(stat: &mut Stat, answer: &Answer, min_effect: f64, enough: usize) {
+fn judge(stat: &mut Stat, answer: &PairAnswer, min_effect: f64, enough: usize) {
     let fewest = answer.compared[0].min(answer.compared[1]);
     stat.p = answer.p;
     stat.detectable = answer.detectable;

@@ -18,7 +18,7 @@ use crate::{
     experiments::{
         describe::describe_plan,
         model::Experiment,
-        outcome::{Outcome, load_outcome},
+        outcome::{ListedResult, load_outcome},
         progress::Progress,
     },
     runs::filter::address,
@@ -69,11 +69,11 @@ pub struct ListedExperiment {
     pub progress: Progress,
     description: String,
     /// Its result so far.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ListedResult>,
 }
 
 impl ListedExperiment {
-    fn new(experiment: Experiment, progress: Progress, outcome: Option<Outcome>) -> Self {
+    fn new(experiment: Experiment, progress: Progress, outcome: Option<ListedResult>) -> Self {
         Self { description: describe_plan(&experiment.plan), experiment, progress, outcome }
     }
 

@@ -16,7 +16,7 @@ const METRICS: [Metric; 3] = [Metric::Rps, Metric::P99Ms, Metric::CpuMs];
 
 /// The result of an experiment in a list.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct ListedResult {
     /// The result in sentences.
     pub answer: Answer,
     /// Differences of the first challenger from the baseline, if there is one: throughput, p99 and CPU time.
@@ -46,11 +46,11 @@ impl Difference {
 }
 
 /// Returns the result of an experiment.
-pub(crate) fn outcome(comparison: Comparison) -> Outcome {
+pub(crate) fn outcome(comparison: Comparison) -> ListedResult {
     // With several settings, that of the first that compares something.
     let row = comparison.rows.iter().find(|row| row.compared_cells().count() > 1);
     let differences = row.and_then(|row| differences(&comparison, row));
-    Outcome { answer: comparison.answer, differences }
+    ListedResult { answer: comparison.answer, differences }
 }
 
 fn differences(comparison: &Comparison, row: &Row) -> Option<[Difference; METRICS.len()]> {
@@ -66,7 +66,7 @@ pub(crate) async fn load_outcome(
     experiment: &Experiment,
     progress: &Progress,
     runs: &[Run],
-) -> Result<Option<Outcome>> {
+) -> Result<Option<ListedResult>> {
     let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     Ok(load_comparison(state, progress, runs, &marks, Options::default()).await?.map(outcome))

@@ -31,7 +31,7 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    compare::{chosen::Options, load, pages::Actions, view::Comparison},
+    compare::{chosen::Options, load, view::Comparison},
     experiments::{
         describe::describe_plan,
         knee::history::Search,
@@ -113,8 +113,6 @@ pub struct ExperimentView {
     /// Links to its profiles.
     profiles: Vec<SettingLinks>,
     runs: RunList,
-    /// Actions on the comparison.
-    acts: Actions,
     baseline: Option<String>,
     scope: Scope,
 }
@@ -186,12 +184,7 @@ impl ExperimentView {
     fn new(full: ExperimentWithRuns, comparison: Option<Comparison>, data: &PageData) -> Self {
         let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } = full;
         let PageData { full: _, so_far, marks, feed, baseline, scope } = data;
-        let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("experiments", experiment.id.as_str())
-            .extend_pairs(baseline.iter().map(|key| ("baseline", key)))
-            .finish();
         Self {
-            acts: Actions::new(query, comparison.as_ref(), *scope),
             description: describe_plan(&experiment.plan),
             remarks: remarks::of_experiment(&experiment, *scope),
             comparison,
@@ -256,6 +249,15 @@ impl ExperimentView {
             0 => "Waiting for an agent",
             _ => "Running now",
         }
+    }
+
+    /// Returns the URL of the same comparison with its options, and the form to share it.
+    fn share_address(&self) -> String {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("experiments", self.experiment.id.as_str())
+            .extend_pairs(self.baseline.iter().map(|key| ("baseline", key)))
+            .finish();
+        format!("/compare?{query}#share")
     }
 
     /// Returns the URL for live updates, encoded so that it is safe inside a quoted expression.
