@@ -132,7 +132,10 @@ pub async fn fetch(client: &Client, query: &[(&str, String)]) -> anyhow::Result<
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n{}\n\n", wrapped(&plain(&comparison.title)), wrapped(&plain(&comparison.shared)));
     for headline in &comparison.answer.headlines {
-        let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}. {}", headline.line(), headline.details))));
+        let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}.", headline.line()))));
+        if !headline.details.is_empty() {
+            let _ = writeln!(text, "  {}", wrapped(&plain(&headline.details)));
+        }
     }
     let Trust { level, text: why } = &comparison.answer.trust;
     let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}: {why}", level.title()))));
