@@ -1,12 +1,13 @@
 // The command palette: Ctrl K, ⌘K or the button in the header opens a search that leads to any target, experiment, run,
-// page or chapter. It is a combobox with a list box. Without this script, the same form leads to /search.
+// page or chapter, and to a few actions. It is a combobox with a list box. Without this script, the same form leads to
+// /search.
 
 const dialog = document.getElementById("palette");
 const field = dialog.querySelector("input");
 const list = document.getElementById("palette-hits");
 const status = dialog.querySelector("[role=status]");
 const opener = document.querySelector(".jump button");
-const HEADINGS = { target: "Targets", experiment: "Experiments", run: "Runs", page: "Pages", documentation: "Documentation" };
+const HEADINGS = { action: "Actions", target: "Targets", experiment: "Experiments", run: "Runs", page: "Pages", documentation: "Documentation" };
 // As in src/web/series_style.rs.
 const SHAPES = ["circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "cross", "hourglass"];
 const PAUSE_MS = 80;
@@ -19,6 +20,27 @@ let settled = Promise.resolve();
 
 const isApple = /^(Mac|iP)/.test(navigator.userAgentData?.platform ?? navigator.platform);
 if (isApple && opener) opener.querySelector("kbd").textContent = "⌘K";
+
+async function setTheme(theme) {
+  await fetch("/settings/theme", { method: "POST", body: new URLSearchParams({ theme }), redirect: "manual" });
+  location.reload();
+}
+
+// Visitors without a login have none.
+const logOut = document.querySelector('form[action="/logout"]');
+const ACTIONS = [
+  { title: "Dark theme", also: "mode night", run: () => setTheme("dark") },
+  { title: "Light theme", also: "mode day", run: () => setTheme("light") },
+  { title: "System theme", also: "mode", run: () => setTheme("system") },
+  { title: "Log out", also: "logout sign exit", run: () => logOut.requestSubmit() },
+];
+
+function actions(typed) {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = ({ title, also }) => words.every((word) => `${title} ${also}`.toLowerCase().includes(word));
+  const found = logOut && words.length > 0 ? ACTIONS.filter(matches) : [];
+  return found.map((action) => ({ ...action, kind: "action", detail: null, url: location.href, mark: null }));
+}
 
 const options = () => [...list.querySelectorAll("[role=option]")];
 
@@ -38,7 +60,7 @@ function select(option) {
   else field.removeAttribute("aria-activedescendant");
 }
 
-function option({ title, detail, url, mark }, place) {
+function option({ title, detail, url, mark, run }, place) {
   const { pathname, search, hash } = new URL(url);
   const href = pathname + search + hash;
   const made = element("a", { role: "option", id: `palette-hit-${place}`, tabindex: "-1", "aria-selected": "false", href });
@@ -47,6 +69,12 @@ function option({ title, detail, url, mark }, place) {
   name.append(title);
   made.append(name);
   if (detail) made.append(element("span", { class: "under" }, detail));
+  if (run) {
+    made.addEventListener("click", (event) => {
+      event.preventDefault();
+      run();
+    });
+  }
   return made;
 }
 
@@ -75,7 +103,7 @@ async function load() {
     const query = new URLSearchParams({ q: field.value });
     const answer = await fetch(`/search?${query}`, { headers: { accept: "application/json" }, signal: loading.signal });
     if (!answer.ok) throw new Error(answer.statusText);
-    show((await answer.json()).hits);
+    show([...actions(field.value), ...(await answer.json()).hits]);
   } catch (fault) {
     if (fault.name === "AbortError") return;
     show([]);

@@ -33,7 +33,7 @@ const fn page(title: &'static str, path: &'static str, access: Access, also: &'s
 }
 
 /// All of them, in the order of the navigation.
-const PAGES: [SitePage; 25] = [
+const PAGES: [SitePage; 28] = [
     page("Dashboard", "/", READ, "home start"),
     page("New run", "/experiments/new", READ, "measure benchmark new experiment"),
     page("Runs", "/runs", READ, "history results"),
@@ -55,6 +55,9 @@ const PAGES: [SitePage; 25] = [
     page("Account", "/account", Access::User, "passkeys sessions"),
     page("API tokens", "/tokens", Access::User, "programs ci"),
     page("Users", "/users", ADMIN, "roles invitations people"),
+    page("Invite a user", "/users#invitations", ADMIN, "invitation add colleague"),
+    page("Add agent", "/agents", ADMIN, "new machine"),
+    page("Add target", "/targets/new", READ, "new server manifest"),
     page("Audit log", "/audit", ADMIN, "actions"),
     page("Documentation", "/docs", Access::Anyone, "help manual"),
     page("HTTP API", "/docs/reference/api", Access::Anyone, "openapi json"),

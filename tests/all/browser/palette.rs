@@ -83,6 +83,26 @@ async fn the_palette_leads_anywhere_with_the_keyboard_alone() {
 }
 
 #[tokio::test]
+async fn the_palette_runs_actions() {
+    let app = App::start().await;
+    let tab = Tab::signed_in(&app, Role::Admin).await;
+    tab.go("/runs").await;
+    for (typed, option, then) in [
+        ("dark", "Dark theme", "location.pathname === '/runs' && document.documentElement.dataset.theme === 'dark'"),
+        ("invite", "Invite a user", "location.pathname === '/users' && location.hash === '#invitations'"),
+        ("log out", "Log out", "location.pathname === '/login'"),
+    ] {
+        tab.until("document.readyState === 'complete'").await;
+        press_control_k(&tab).await;
+        tab.until(OPEN).await;
+        tab.type_text(typed).await;
+        selected(&tab, option).await;
+        tab.press("Enter").await;
+        tab.until(then).await;
+    }
+}
+
+#[tokio::test]
 async fn the_button_opens_the_palette_on_a_phone_and_hostile_names_stay_text() {
     const NAME: &str = "<img src=x onerror=alert(1)>";
     let app = App::start().await;
