@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::{
     cell::{Cell, Row},
+    gain::{Gain, GainAxis, Strip},
     metric::Metric,
     selection::{By, Subject},
     sentence::{Sentence, difference, summary},
@@ -55,6 +56,9 @@ pub struct Headline {
     pub tone: Tone,
     /// Whether a difference was found.
     pub is_decided: bool,
+    /// How many times better the first target of the sentence is; null without an interval.
+    #[serde(default)]
+    pub gain: Option<Gain>,
 }
 
 /// The cells of one setting, compared in one metric.
@@ -90,7 +94,17 @@ impl Answer {
 
 impl Headline {
     fn undecided(sentence: Sentence, details: impl Into<String>, tone: Tone) -> Self {
-        Self { setting: None, sentence, details: details.into(), tone, is_decided: false }
+        Self { setting: None, sentence, details: details.into(), tone, is_decided: false, gain: None }
+    }
+
+    /// Draws its difference on an axis; hollow unless a difference was found.
+    pub fn strip(&self, axis: &GainAxis) -> Option<Strip> {
+        Some(axis.strip(self.gain?, if self.is_decided { self.tone } else { Tone::Plain }))
+    }
+
+    /// Describes the interval of its difference; empty without one.
+    pub fn interval(&self) -> String {
+        self.gain.map_or_else(String::new, |gain| gain.to_string())
     }
 
     /// Returns the sentence after its setting, if there are several: `1 vCPU: a is 5.0 % faster than b`.
@@ -187,7 +201,8 @@ impl InRow<'_> {
         let details = self.details(cell, base);
         let headline = |sentence: Sentence, because: String, tone| {
             let details = [because, details.clone()].into_iter().filter(|part| !part.is_empty());
-            Headline::undecided(sentence, details.collect::<Vec<_>>().join(" "), tone)
+            let gain = Gain::new(stat);
+            Headline { gain, ..Headline::undecided(sentence, details.collect::<Vec<_>>().join(" "), tone) }
         };
         let (one, other) = both();
         let named = || than(stat, one.clone(), other.clone());

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::{
     cell::{Cell, Row},
+    gain::{Gain, TICKS, times_better},
     metric::Metric,
     selection::Subject,
-    statistics::{Better, Decision},
+    statistics::Decision,
 };
 use crate::web::chart::{Chart, Key, ScriptJson, elided, layout, text};
 
@@ -18,9 +19,6 @@ const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric:
 
 /// Maximum number of lines in the chart.
 const MAX_LINES: usize = 40;
-
-/// Ratios that may be ticks, on both sides of "same".
-const TICKS: [f64; 12] = [1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0, 100.0, 1_000.0, 10_000.0];
 
 /// Maximum number of ticks on a side.
 const MAX_TICKS: usize = 2;
@@ -40,8 +38,7 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
         [row] => METRICS.into_iter().flat_map(|metric| lines(subjects, base, row, metric, metric.name())).collect(),
         rows => rows.iter().flat_map(|row| lines(subjects, base, row, Metric::Rps, &row.setting.label)).collect(),
     };
-    let lines: Vec<DifferenceRow> =
-        lines.into_iter().filter(|line| line.interval().is_some()).take(MAX_LINES).collect();
+    let lines: Vec<DifferenceRow> = lines.into_iter().filter(|line| line.gain().is_some()).take(MAX_LINES).collect();
     if lines.is_empty() {
         return None;
     }
@@ -91,30 +88,14 @@ fn lines<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric,
 }
 
 impl DifferenceRow<'_> {
-    /// How many times better than the baseline a change is: above 1 is better. None if the axis has no place for it.
-    fn gain(&self, change: f64) -> Option<f64> {
-        let ratio = match self.metric.better() {
-            Some(Better::Lower) => 1.0 / (1.0 + change),
-            Some(Better::Higher) | None => 1.0 + change,
-        };
-        (ratio > 0.0 && ratio.is_finite()).then_some(ratio)
-    }
-
-    fn estimate(&self) -> Option<f64> {
-        self.gain(self.cell.stat(self.metric).effect?.change())
-    }
-
-    /// The interval, worse end first.
-    fn interval(&self) -> Option<(f64, f64)> {
-        let (low, high) = self.cell.stat(self.metric).effect?.interval()?;
-        let (one, other) = (self.gain(low)?, self.gain(high)?);
-        Some((one.min(other), one.max(other)))
+    fn gain(&self) -> Option<Gain> {
+        Gain::new(self.cell.stat(self.metric))
     }
 
     fn repetitions(&self) -> Vec<f64> {
         let base = self.baseline.stat(self.metric).value.unwrap_or_default();
         let values = if base > 0.0 { self.cell.values(self.metric) } else { Vec::new() };
-        values.into_iter().filter_map(|value| self.gain(value / base - 1.0)).collect()
+        values.into_iter().filter_map(|value| times_better(self.metric, value / base - 1.0)).collect()
     }
 
     fn is_found(&self) -> bool {
@@ -135,8 +116,8 @@ fn whiskers(subject: &Subject, own: &[(usize, &DifferenceRow)]) -> Value {
     let ends: Vec<(f64, f64, f64)> = own
         .iter()
         .filter_map(|(_, line)| {
-            let (estimate, (low, high)) = (line.estimate()?, line.interval()?);
-            Some((rounded(estimate), rounded(high - estimate), rounded(estimate - low)))
+            let Gain { ratio, low, high } = line.gain()?;
+            Some((rounded(ratio), rounded(high - ratio), rounded(ratio - low)))
         })
         .collect();
     let symbol = subject.mark.symbol();
@@ -183,9 +164,9 @@ fn axes(lines: &[DifferenceRow], with_subjects: bool) -> Value {
         })
         .collect();
     let places: Vec<usize> = (0..lines.len()).collect();
-    let all = lines
-        .iter()
-        .flat_map(|line| line.repetitions().into_iter().chain(line.interval().map_or([1.0; 2], <[f64; 2]>::from)));
+    let all = lines.iter().flat_map(|line| {
+        line.repetitions().into_iter().chain(line.gain().map_or([1.0; 2], |gain| [gain.low, gain.high]))
+    });
     let (least, most) = all.fold((1.0_f64, 1.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
     let (ticks, words) = ticks(least, most);
     let room = 0.06 * (most / least).log10().max(0.01);

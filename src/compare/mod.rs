@@ -22,6 +22,7 @@ pub mod differences;
 pub mod equal_work;
 pub mod excluded;
 pub mod finding;
+pub mod gain;
 pub mod headline;
 pub mod load;
 pub mod matrix;

@@ -11,10 +11,7 @@ use super::{
     selection::By,
 };
 use crate::{
-    runs::{
-        model::Run,
-        verdict::{Reason, Verdict},
-    },
+    runs::verdict::{Reason, Verdict},
     web::{card::Tone, format::plural},
 };
 
@@ -25,6 +22,9 @@ pub struct Trust {
     pub level: TrustLevel,
     /// Why, in a sentence or two.
     pub text: String,
+    /// Codes of the reasons why runs are suspect, the most frequent first.
+    #[serde(default)]
+    pub codes: Vec<String>,
 }
 
 /// How far to rely on a comparison.
@@ -95,7 +95,8 @@ impl Trust {
             TrustLevel::Doubtful => doubts.join(" "),
             TrustLevel::Reliable => sound(rows, counting),
         };
-        Self { level, text }
+        let codes = suspicions(rows).into_iter().map(|reasons| reasons[0].code.clone()).collect();
+        Self { level, text, codes }
     }
 }
 
@@ -116,35 +117,40 @@ fn sound(rows: &[Row], counting: usize) -> String {
 
 /// `12 of 16 runs are suspect: other programs used 1.7 of 2 cores.` Names each reason once, the most frequent first.
 fn disturbed(rows: &[Row], suspect: usize, counting: usize) -> String {
-    let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(Cell::counting);
     let count = match suspect {
         1 if counting == 1 => "The only run is suspect".to_owned(),
         all if all == counting => format!("All {} are suspect", plural(all, "run")),
         1 => format!("1 of {} is suspect", plural(counting, "run")),
         some => format!("{some} of {} are suspect", plural(counting, "run")),
     };
-    match worst(runs()).as_slice() {
+    match worst(rows).as_slice() {
         [] => format!("{count}."),
         reasons => format!("{count}: {}.", reasons.join("; ")),
     }
 }
 
-/// The reasons of suspect runs, each of the run in which it is furthest beyond its limit.
-fn worst<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<&'a str> {
+/// The reasons of suspect runs by code, the most frequent first. No group is empty.
+fn suspicions(rows: &[Row]) -> Vec<Vec<&Reason>> {
+    let runs = rows.iter().flat_map(|row| &row.cells).flat_map(Cell::counting);
     let mut by_code: BTreeMap<&str, Vec<&Reason>> = BTreeMap::new();
     for run in runs.filter(|run| run.verdict == Some(Verdict::Suspect)) {
         for reason in run.reasons.iter().filter(|reason| !reason.is_note()) {
             by_code.entry(&reason.code).or_default().push(reason);
         }
     }
-    let beyond = |reason: &&&Reason| match (reason.observed, reason.limit) {
+    let mut all: Vec<Vec<&Reason>> = by_code.into_values().collect();
+    all.sort_by_key(|reasons| Reverse(reasons.len()));
+    all
+}
+
+/// The reasons of suspect runs, each of the run in which it is furthest beyond its limit.
+fn worst(rows: &[Row]) -> Vec<&str> {
+    let beyond = |reason: &Reason| match (reason.observed, reason.limit) {
         (Some(observed), Some(limit)) => (observed - limit).abs(),
         _ => 0.0,
     };
-    let mut all: Vec<Vec<&Reason>> = by_code.into_values().collect();
-    all.sort_by_key(|reasons| Reverse(reasons.len()));
-    let worst = |reasons: &Vec<&'a Reason>| {
-        reasons.iter().max_by(|one, other| beyond(one).total_cmp(&beyond(other))).map(|reason| reason.text.as_str())
-    };
-    all.iter().filter_map(worst).collect()
+    let furthest = suspicions(rows)
+        .into_iter()
+        .filter_map(|reasons| reasons.into_iter().max_by(|one, other| beyond(one).total_cmp(&beyond(other))));
+    furthest.map(|reason| reason.text.as_str()).collect()
 }

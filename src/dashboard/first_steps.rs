@@ -3,7 +3,7 @@
 use crate::web::format::plural;
 
 /// A step.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Step {
     /// Whether it is done.
     pub is_done: bool,
@@ -15,13 +15,13 @@ pub struct Step {
     pub action: (&'static str, &'static str),
 }
 
-/// The steps of a new installation, in order.
-#[derive(Debug)]
+/// The steps of a new installation, in order. The last one is done with the first run, when the steps are gone.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Steps(pub [Step; 3]);
 
 impl Steps {
     /// Describes how far an installation is.
-    pub fn new(connected: &[&str], targets: usize, has_comparison: bool) -> Self {
+    pub fn new(connected: &[&str], targets: usize) -> Self {
         let agents = match connected {
             [] => "Connect an agent".to_owned(),
             [one] => format!("Agent connected: {one}"),
@@ -43,7 +43,7 @@ impl Steps {
                 action: ("/targets/new", "Add target"),
             },
             Step {
-                is_done: has_comparison,
+                is_done: false,
                 title: "First comparison".to_owned(),
                 text: "Measure two targets and see which one is faster.",
                 action: ("/experiments/new", "New run"),
@@ -54,5 +54,10 @@ impl Steps {
     /// Returns how many steps are done.
     pub fn done(&self) -> usize {
         self.0.iter().filter(|step| step.is_done).count()
+    }
+
+    /// Whether this step is the next one, the only one with a button.
+    pub fn is_next(&self, step: &Step) -> bool {
+        self.0.iter().find(|other| !other.is_done) == Some(step)
     }
 }

@@ -1,4 +1,4 @@
-//! `/`: results since the last visit, current runs, pinned trends, problems. Reads across modules and owns no table.
+//! `/`: what runs now, the latest results, problems, and trends. Reads across modules and owns no table.
 
 mod attention;
 mod first_steps;
@@ -10,7 +10,8 @@ pub mod store;
 
 use axum::{Extension, Router, routing::get};
 
-use crate::{app::state::AppState, fleet::presence::Presence, trends::pins::TrendCache};
+use self::pinned::Caches;
+use crate::{app::state::AppState, fleet::presence::Presence};
 
 /// Returns the page routes.
 pub fn pages(presence: Presence) -> Router<AppState> {
@@ -18,5 +19,5 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/", get(pages::index))
         .route("/dashboard/live", get(pages::live))
         .layer(Extension(presence))
-        .layer(Extension(TrendCache::default()))
+        .layer(Extension(Caches::default()))
 }

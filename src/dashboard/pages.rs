@@ -1,4 +1,4 @@
-//! `/`: results since the last visit, current runs, pinned trends, problems.
+//! `/`: what runs now, the latest results, problems, and trends.
 
 use std::{
     sync::Arc,
@@ -24,7 +24,7 @@ use super::{
     attention::{self, Item},
     first_steps::Steps,
     news,
-    pinned::{self, Pinned},
+    pinned::{self, Caches, Trends},
     running::Running,
 };
 use crate::{
@@ -36,12 +36,17 @@ use crate::{
     auth::{
         self,
         caller::{Caller, Read},
+        model::Scope,
     },
+    compare::gain::GainAxis,
     dashboard,
-    experiments::list::{self, Filter},
-    fleet::{self, presence::Presence},
+    experiments::{
+        self,
+        list::{self, Filter, ListedExperiment},
+        race::Race,
+    },
+    fleet::{self, model::Agent, presence::Presence},
     settings::disk::Disk,
-    trends::pins::TrendCache,
     web::{
         live::{self, Frame, Pace, Tick, Topic, View},
         live_shared,
@@ -58,8 +63,12 @@ const SAME_VISIT_MS: i64 = 30 * 60 * 1_000;
 const FIRST_VISIT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum number of experiments.
 const MAX_ROWS: i64 = 6;
-/// The maximum number of runs that need attention.
-const MAX_BROKEN: i64 = 5;
+/// The maximum number of runs without a result that are grouped by their cause.
+const MAX_BROKEN: i64 = 200;
+/// The maximum number of results that may not be reliable.
+const MAX_DOUBTFUL: i64 = 20;
+/// How far back results may not be reliable.
+const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// How often agents and disk are read during a run.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -79,11 +88,18 @@ struct HomePart<'a> {
     home: &'a Home,
 }
 
-/// The runs in progress. Its root is `#running`.
+/// The bar of what is in progress. Its root is `#running`.
 #[derive(Debug, Template)]
 #[template(path = "dashboard/_running.html")]
 struct RunningPart<'a> {
-    running: &'a Running,
+    home: &'a Home,
+}
+
+/// The targets of an experiment so far. Its root is `#race-ID`.
+#[derive(Debug, Template)]
+#[template(path = "experiments/_race.html")]
+struct RacePart<'a> {
+    race: &'a Race,
 }
 
 /// The data of the page.
@@ -96,11 +112,12 @@ struct Home {
     attention: Vec<Item>,
     /// How many more runs need attention.
     more_broken: usize,
-    pinned: Vec<Pinned>,
-    experiments: Vec<list::ListedExperiment>,
-    /// Whether there are no runs at all.
-    is_new: bool,
-    /// The first steps, until the visit after the first measured run.
+    trends: Trends,
+    /// The newest experiments.
+    lines: Vec<ListedExperiment>,
+    /// The axis of their differences.
+    axis: Option<GainAxis>,
+    /// The first steps while there are no runs at all; nothing else is shown then.
     steps: Option<Steps>,
     read_at: Instant,
 }
@@ -110,45 +127,40 @@ struct Home {
 struct Source {
     state: AppState,
     presence: Presence,
-    trends: TrendCache,
+    caches: Caches,
     caller: Caller,
     since_ms: i64,
 }
 
 impl Home {
-    async fn read(source: &Source, known: &[list::ListedExperiment]) -> Result<Self> {
-        let Source { state, presence, trends, caller, since_ms } = source;
+    async fn read(source: &Source) -> Result<Self> {
+        let Source { state, presence, caches, caller, since_ms } = source;
         let pool = &state.db.read;
         let agents = fleet::api::all(&state.db, presence).await?;
-        let in_state = |word: &'static str| agents.iter().filter(move |agent| agent.state() == word);
-        let connected: Vec<&str> = in_state("connected").map(|agent| agent.name.as_str()).collect();
-        let away: Vec<_> = in_state("away").cloned().collect();
-        let ended = dashboard::store::ended(pool, *since_ms).await?;
-        let broken = dashboard::store::broken(pool, *since_ms, MAX_BROKEN).await?;
-        let broken = fleet::pages::lines(state, &broken).await?;
-        let notices = auth::api::account::notices(state, caller).await?;
-        let expiring = auth::api::tokens::expiring(state, caller).await?;
-        let account = attention::of_account(&notices, &expiring);
-        let low = Disk::measure(&state.config.data).await.ok().filter(Disk::is_low);
-        let filter = Filter { before: None, label: None, limit: MAX_ROWS };
-        let experiments = list::lines(state, filter, known).await?;
-        let has_comparison =
-            experiments.iter().any(|line| line.outcome.as_ref().is_some_and(|outcome| outcome.differences.is_some()));
-        let first = dashboard::store::first_measured_at(pool).await?;
-        let steps = match first {
-            Some(first) if first < *since_ms => None,
-            _ => Some(Steps::new(&connected, dashboard::store::target_count(pool).await?, has_comparison)),
+        let is_new = !dashboard::store::any_run(pool).await?;
+        let steps = if is_new {
+            let connected = agents.iter().filter(|agent| agent.state() == "connected");
+            let names: Vec<&str> = connected.map(|agent| agent.name.as_str()).collect();
+            Some(Steps::new(&names, dashboard::store::target_count(pool).await?))
+        } else {
+            None
         };
+        let filter = Filter { before: None, label: None, limit: MAX_ROWS };
+        let mut lines = list::lines(state, filter).await?;
+        // What has no result is in the list of what needs attention, unless it was cancelled.
+        lines.retain(|line| !line.progress.is_over() || line.progress.without_results < line.progress.total);
+        let ended = dashboard::store::ended(pool, *since_ms).await?;
+        let (attention, more_broken) = source.attention(&agents).await?;
         Ok(Self {
             since_ms: *since_ms,
             since: news::since(*since_ms, now_ms()),
             news: news::describe(ended),
-            running: Running::load(state, connected.len()).await?,
-            more_broken: (ended.invalid + ended.failed + ended.lost).saturating_sub(broken.len()),
-            attention: attention::list(account, &state.active_alerts.now(), low.as_ref(), &away, &broken),
-            pinned: pinned::load(state, trends, caller).await?,
-            experiments,
-            is_new: !dashboard::store::any_run(pool).await?,
+            running: Running::load(state).await?,
+            attention,
+            more_broken,
+            trends: pinned::load(state, caches, caller).await?,
+            axis: GainAxis::over(lines.iter().flat_map(ListedExperiment::headlines).filter_map(|one| one.gain)),
+            lines,
             steps,
             read_at: Instant::now(),
         })
@@ -161,6 +173,35 @@ impl Home {
 
     fn live_address(&self) -> String {
         format!("/dashboard/live?since={}", self.since_ms)
+    }
+}
+
+impl Source {
+    /// Lists what needs attention, the most urgent first, and counts the runs that are not listed.
+    async fn attention(&self, agents: &[Agent]) -> Result<(Vec<Item>, usize)> {
+        let Self { state, caller, since_ms, .. } = self;
+        let pool = &state.db.read;
+        let notices = auth::api::account::notices(state, caller).await?;
+        let expiring = auth::api::tokens::expiring(state, caller).await?;
+        let low = Disk::measure(&state.config.data).await.ok().filter(Disk::is_low);
+        let away: Vec<_> = agents.iter().filter(|agent| agent.state() == "away").cloned().collect();
+        let broken = dashboard::store::broken(pool, *since_ms, MAX_BROKEN).await?;
+        let targets: Vec<&str> = broken.iter().map(|run| run.target.as_str()).collect();
+        let marks = crate::catalog::store::marks(pool, &targets).await?;
+        let (of_runs, more) = attention::of_runs(&broken, &marks);
+        let mut doubtful = Vec::new();
+        for id in dashboard::store::suspect(pool, now_ms() - WEEK_MS, MAX_DOUBTFUL).await? {
+            if let Some(experiment) = experiments::store::find(pool, &id).await? {
+                doubtful.push(list::line(state, experiment).await?);
+            }
+        }
+        let may_submit = caller.scope >= Scope::Submit;
+        let items = attention::of_account(&notices, &expiring)
+            .into_iter()
+            .chain(attention::of_site(&state.active_alerts.now(), low.as_ref(), &away))
+            .chain(of_runs)
+            .chain(attention::of_results(&doubtful, may_submit));
+        Ok((items.collect(), more))
     }
 }
 
@@ -182,12 +223,12 @@ pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Extension(trends): Extension<TrendCache>,
+    Extension(caches): Extension<Caches>,
     jar: CookieJar,
 ) -> Result<Response> {
     let (since_ms, visits) = visit_times(jar.get(VISITS_COOKIE).map(Cookie::value), now_ms());
     let shell = Shell::signed_in("Dashboard", Section::Dashboard, &caller.name);
-    let home = Home::read(&Source { state, presence, trends, caller, since_ms }, &[]).await?;
+    let home = Home::read(&Source { state, presence, caches, caller, since_ms }).await?;
     let cookie = Cookie::build((VISITS_COOKIE, visits)).path("/").http_only(true).same_site(SameSite::Lax);
     let jar = jar.add(cookie.max_age(time::Duration::days(365)));
     Ok((jar, HomePage { shell, home }).into_response())
@@ -206,12 +247,12 @@ pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Extension(trends): Extension<TrendCache>,
+    Extension(caches): Extension<Caches>,
     QueryParams(Since { since }): QueryParams<Since>,
 ) -> Result<impl IntoResponse> {
     let (active_alerts, agents) = (state.active_alerts.listen(), state.events.agents());
     let (shared, name) = (state.clone(), caller.name.clone());
-    let source = Source { state, presence, trends, caller, since_ms: since };
+    let source = Source { state, presence, caches, caller, since_ms: since };
     // Pins are the user's, and results are counted since the last visit.
     let key = format!("dashboard {:?} {name:?} {since}", source.caller.user_id);
     let view = LiveHome { source, active_alerts, agents, home: None, is_whole: true };
@@ -232,22 +273,23 @@ struct LiveHome {
 
 impl View for LiveHome {
     async fn frame(&mut self, tick: Tick) -> Result<Frame> {
-        let (patch, home) = match self.home.take() {
+        let (patches, home) = match self.home.take() {
             Some(mut home) if tick == Tick::Time && home.read_at.elapsed() < REFRESH_INTERVAL => {
                 home.running.tick(&self.source.state);
                 self.is_whole = false;
-                (live::patch(&RunningPart { running: &home.running })?, home)
+                let races = home.running.races().map(|race| live::patch(&RacePart { race }));
+                let bar = live::patch(&RunningPart { home: &home });
+                (std::iter::once(bar).chain(races).collect::<Result<Vec<_>>>()?, home)
             }
-            before => {
-                let known = before.map_or_else(Vec::new, |home| home.experiments);
-                let home = Home::read(&self.source, &known).await?;
+            _ => {
+                let home = Home::read(&self.source).await?;
                 self.is_whole = true;
-                (live::patch(&HomePart { home: &home })?, home)
+                (vec![live::patch(&HomePart { home: &home })?], home)
             }
         };
         let pace = if home.running.in_progress > 0 { Pace::Second } else { Pace::Minute };
         self.home = Some(home);
-        Ok(Frame { patches: vec![patch], pace })
+        Ok(Frame { patches, pace })
     }
 
     fn is_whole(&self) -> bool {

@@ -1,4 +1,5 @@
-//! The trends that the user has pinned, each with its history as a sparkline.
+//! The trends on the dashboard, each with its history as a sparkline: those that the user has pinned, or else those that
+//! changed most.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use crate::{
     auth::caller::Caller,
     trends::{
         cell::TrendCell,
-        model::{Change, ChangeStatus, MIN_USEFUL, Pin, Trend},
+        largest::LargestChanges,
+        model::{Change, MIN_USEFUL, Trend},
         pins::{self, TrendCache},
     },
     web::{
@@ -20,42 +22,74 @@ use crate::{
     },
 };
 
-/// A pinned trend.
+/// How many trends are shown if none is pinned.
+const MOST: usize = 3;
+
+/// What dashboards have shown; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Caches {
+    pinned: TrendCache,
+    largest: LargestChanges,
+}
+
+/// The trends of the page.
 #[derive(Debug)]
-pub struct Pinned {
-    /// The pin.
-    pub pin: Pin,
+pub struct Trends {
+    /// Whether the user has pinned them.
+    pub are_pinned: bool,
+    /// The trends.
+    pub list: Vec<ShownTrend>,
+}
+
+/// A trend of the page.
+#[derive(Debug)]
+pub struct ShownTrend {
+    /// Name of the target.
+    pub target: String,
+    /// The id of the cell.
+    cell: String,
+    /// Describes the cell.
+    pub setting: String,
     /// The colour of its target.
     pub mark: Mark,
     /// None if the cell has no more runs that count.
     pub trend: Option<Arc<Trend>>,
 }
 
-/// Loads the pinned trends of a caller; none for a token without a user.
-pub async fn load(state: &AppState, cache: &TrendCache, caller: &Caller) -> Result<Vec<Pinned>> {
-    if caller.user_id.is_none() {
-        return Ok(Vec::new());
+/// Loads the trends that a caller has pinned, or those that changed most; a token without a user has no pins.
+pub async fn load(state: &AppState, caches: &Caches, caller: &Caller) -> Result<Trends> {
+    let pins = if caller.user_id.is_some() { pins::list(state, caller).await? } else { Vec::new() };
+    let mut list = Vec::with_capacity(pins.len());
+    for pin in &pins {
+        let trend = caches.pinned.trend(state, &pin.target, &pin.cell).await?;
+        list.push(ShownTrend::new(pin.target.clone(), pin.cell.clone(), pin.setting.clone(), trend));
     }
-    let pins = pins::list(state, caller).await?;
-    let targets: Vec<&str> = pins.iter().map(|pin| pin.target.as_str()).collect();
+    if pins.is_empty() {
+        let largest = caches.largest.load(state, MOST).await?;
+        list.extend(largest.into_iter().map(|trend| {
+            let cell = &trend.cell;
+            ShownTrend::new(cell.target.clone(), cell.id.clone(), cell.setting(), Some(trend))
+        }));
+    }
+    let targets: Vec<&str> = list.iter().map(|one| one.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-    let mut all = Vec::with_capacity(pins.len());
-    for pin in pins {
-        let trend = cache.trend(state, &pin.target, &pin.cell).await?;
-        all.push(Pinned { mark: marks.of(&pin.target), trend, pin });
-    }
-    Ok(all)
+    list.iter_mut().for_each(|one| one.mark = marks.of(&one.target));
+    Ok(Trends { are_pinned: !pins.is_empty(), list })
 }
 
-impl Pinned {
+impl ShownTrend {
+    fn new(target: String, cell: String, setting: String, trend: Option<Arc<Trend>>) -> Self {
+        Self { target, cell, setting, mark: Mark(0), trend }
+    }
+
     /// Returns the path of the trend.
     pub fn path(&self) -> String {
-        format!("/trends/{}/{}", segment(&self.pin.target), segment(&self.pin.cell))
+        format!("/trends/{}/{}", segment(&self.target), segment(&self.cell))
     }
 
     /// Describes the cell without the script's revision and the load generator.
     pub fn summary(&self) -> String {
-        let Some(trend) = &self.trend else { return self.pin.setting.clone() };
+        let Some(trend) = &self.trend else { return self.setting.clone() };
         let TrendCell { size, scenario, parameters, load, agent, .. } = &trend.cell;
         let parameters = parameters.iter().map(|(name, value)| format!("{name}={value}"));
         let agent = agent.as_ref().map_or_else(|| "imported".to_owned(), |agent| format!("on {agent}"));
@@ -67,9 +101,10 @@ impl Pinned {
     /// Returns the history.
     pub fn spark(&self) -> Sparkline {
         let points = self.trend.iter().flat_map(|trend| &trend.points).map(|point| point.value).collect();
-        let changes = self
-            .changes()
-            .filter_map(|change| Some(ChangePoint { at: change.at?, change: change.ratio - 1.0, tone: tone(change) }));
+        let changes =
+            self.trend.iter().flat_map(|trend| trend.changes_not_dismissed()).filter_map(|change| {
+                Some(ChangePoint { at: change.at?, change: change.ratio - 1.0, tone: tone(change) })
+            });
         Sparkline::with_changes(points, "requests/s", self.mark, changes.collect())
     }
 
@@ -88,17 +123,8 @@ impl Pinned {
         Some(format!("{version}: median {median}, 95 % interval {low} to {high}"))
     }
 
-    /// Returns the changes that were not dismissed.
-    fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
-        let is_dismissed = |change: &Change| {
-            change.annotation.as_ref().is_some_and(|annotated| annotated.status == ChangeStatus::Dismissed)
-        };
-        self.trend.iter().flat_map(|trend| &trend.changes).filter(move |change| !is_dismissed(change))
-    }
-
-    /// Returns the last change that lasts.
     fn lasting(&self) -> Option<&Change> {
-        self.changes().rev().find(|change| change.returned.is_none())
+        self.trend.as_ref()?.lasting_change()
     }
 
     /// Describes the last change, or that there is none: `+14.0 % since 0.5.0`.

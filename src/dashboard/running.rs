@@ -1,30 +1,25 @@
-//! The experiments and runs in progress, with the last seconds of each run.
+//! The runs in progress, each with the race of its experiment.
 
 use brewbench_wire::{Phase, now_ms};
 
 use crate::{
     app::{error::Result, state::AppState},
     experiments::{
+        list::ListedExperiment,
         model::Experiment,
         progress::{Progress, progress},
-    },
-    live::{
-        chart::{LiveChart, charts, empty_charts},
-        feed::LiveFeed,
+        race::Race,
     },
     runs::{
         model::Run,
         pages::{history::rate, row::RunProgress},
         progress::describe,
     },
-    web::format,
+    web::{format, series_style::Marks},
 };
 
-/// The maximum number of runs with charts.
+/// The maximum number of runs that are read.
 const MAX_ACTIVE: usize = 3;
-
-/// The maximum number of seconds in a chart.
-const MAX_SECONDS: usize = 300;
 
 /// What is in progress.
 #[derive(Debug)]
@@ -35,8 +30,7 @@ pub struct Running {
     pub in_progress: usize,
     /// How many runs are queued.
     pub queued: usize,
-    /// How many agents are connected.
-    pub connected: usize,
+    marks: Marks,
 }
 
 /// A run in progress, with its experiment.
@@ -44,88 +38,103 @@ pub struct Running {
 pub struct Active {
     /// The run.
     pub run_progress: RunProgress,
-    /// Throughput and latency of its last seconds.
-    pub charts: [LiveChart; 2],
     experiment: Option<(Experiment, Vec<Run>)>,
     /// Progress of its experiment.
     pub progress: Option<Progress>,
+    /// The targets of its experiment so far.
+    pub race: Option<Race>,
 }
 
 impl Running {
     /// Loads the runs in progress.
-    pub async fn load(state: &AppState, connected: usize) -> Result<Self> {
+    pub async fn load(state: &AppState) -> Result<Self> {
         let pool = &state.db.read;
-        let (running, queued) = crate::runs::store::unfinished_count(pool).await?;
+        let (in_progress, queued) = crate::runs::store::unfinished_count(pool).await?;
         let limit = i64::try_from(MAX_ACTIVE).unwrap_or(i64::MAX);
         // Runs in progress come before queued ones.
-        let mut runs = crate::runs::store::unfinished(&state.db.rows, limit).await?;
+        let mut runs = match in_progress {
+            0 => Vec::new(),
+            _ => crate::runs::store::unfinished(&state.db.rows, limit).await?,
+        };
         runs.retain(|run| run.phase != Phase::Queued);
-        let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
-        let marks = crate::catalog::store::marks(pool, &targets).await?;
-        let mut active = Vec::new();
-        for run in runs {
+        let mut experiments: Vec<Option<(Experiment, Vec<Run>)>> = Vec::new();
+        for run in &runs {
             let experiment = match &run.experiment {
                 Some(id) => crate::experiments::store::find(pool, id).await?,
                 None => None,
             };
-            let experiment = match experiment {
+            experiments.push(match experiment {
                 Some(one) => {
                     let runs = crate::runs::store::of_experiment(&state.db.rows, &one.id).await?;
                     Some((one, runs))
                 }
                 None => None,
-            };
-            let run_progress = RunProgress::new(run, &marks, &[], now_ms());
-            let mut one = Active { charts: empty_charts(), run_progress, experiment, progress: None };
-            one.tick(state, now_ms());
-            active.push(one);
+            });
         }
-        Ok(Self { active, in_progress: running, queued, connected })
+        let planned = experiments.iter().flatten().flat_map(|(experiment, _)| &experiment.plan.targets);
+        let targets: Vec<&str> = planned.chain(runs.iter().map(|run| &run.spec.target)).map(String::as_str).collect();
+        let marks = crate::catalog::store::marks(pool, &targets).await?;
+        let active = runs.into_iter().zip(experiments).map(|(run, experiment)| Active {
+            run_progress: RunProgress::new(run, &marks, &[], now_ms()),
+            experiment,
+            progress: None,
+            race: None,
+        });
+        let mut running = Self { active: active.collect(), in_progress, queued, marks };
+        running.tick(state);
+        Ok(running)
     }
 
     /// Updates what changes every second.
     pub fn tick(&mut self, state: &AppState) {
         let now = now_ms();
         for active in &mut self.active {
-            active.tick(state, now);
+            active.tick(state, &self.marks, now);
         }
     }
 
-    /// Returns how many runs in progress are not shown.
+    /// Returns how many runs in progress are not in the bar.
     pub fn more(&self) -> usize {
-        self.in_progress.saturating_sub(self.active.len())
+        self.in_progress.saturating_sub(1)
+    }
+
+    /// Returns the races, one per experiment.
+    pub fn races(&self) -> impl Iterator<Item = &Race> {
+        let is_first = |(place, active): &(usize, &Active)| {
+            let id = |active: &Active| active.race.as_ref().map(|race| race.experiment.clone());
+            !self.active[..*place].iter().any(|other| id(other) == id(active))
+        };
+        self.active.iter().enumerate().filter(is_first).filter_map(|(_, active)| active.race.as_ref())
+    }
+
+    /// Returns the race of a listed experiment.
+    pub fn race_of(&self, line: &ListedExperiment) -> Option<&Race> {
+        self.races().find(|race| race.experiment == line.experiment.id)
     }
 }
 
 impl Active {
-    fn tick(&mut self, state: &AppState, now: i64) {
-        let run = &self.run_progress.line.run;
-        let wire = run.id.to_wire().ok();
-        let seconds = wire.map(|id| state.memory::<LiveFeed>().recent(id, MAX_SECONDS)).unwrap_or_default();
-        let rate = rate(state, run);
-        self.charts = charts(run, self.run_progress.line.mark, &seconds);
-        self.progress = self.experiment.as_ref().map(|(experiment, runs)| progress(experiment, runs, now));
+    fn tick(&mut self, state: &AppState, marks: &Marks, now: i64) {
+        let rate_of = |run: &Run| rate(state, run);
+        let rate = rate_of(&self.run_progress.line.run);
         self.run_progress.refresh(&[], rate, now);
+        let Some((experiment, runs)) = &self.experiment else { return };
+        self.progress = Some(progress(experiment, runs, now));
+        self.race = Race::new(experiment, runs, marks, |run| rate_of(run).map(|rate| rate.rps));
     }
 
     /// Returns the name of the experiment, or of the target of a run without one.
     pub fn title(&self) -> &str {
-        self.experiment
-            .as_ref()
-            .map_or(self.run_progress.line.run.spec.target.as_str(), |(experiment, _)| experiment.name.as_str())
+        let target = self.run_progress.line.run.spec.target.as_str();
+        self.experiment.as_ref().map_or(target, |(experiment, _)| experiment.name.as_str())
     }
 
     /// Returns the path of the experiment, or of a run without one.
     pub fn path(&self) -> String {
         match &self.experiment {
             Some((experiment, _)) => format!("/experiments/{}", experiment.id),
-            None => self.run_path(),
+            None => format!("/runs/{}", self.run_progress.line.run.id),
         }
-    }
-
-    /// Returns the path of the run.
-    pub fn run_path(&self) -> String {
-        format!("/runs/{}", self.run_progress.line.run.id)
     }
 
     /// Describes the run: `servy · 2 vCPU / 4 GiB · repetition 4 · measuring`.
@@ -133,9 +142,10 @@ impl Active {
         describe(&self.run_progress.line.run)
     }
 
-    /// Returns the elapsed share, 0 to 1; none if unknown.
-    pub fn share(&self) -> Option<f64> {
-        self.progress.as_ref().map_or(self.run_progress.share, |progress| Some(progress.share))
+    /// Returns the elapsed share, 0 to 1.
+    pub fn share(&self) -> f64 {
+        let of_run = self.run_progress.share.unwrap_or_default();
+        self.progress.as_ref().map_or(of_run, |progress| progress.share)
     }
 
     /// Describes the remaining time.

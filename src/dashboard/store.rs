@@ -2,7 +2,13 @@
 
 use sqlx::SqlitePool;
 
-use crate::app::ids::RunId;
+use crate::{
+    app::{
+        db::decode,
+        ids::{ExperimentId, RunId},
+    },
+    runs::verdict::Reason,
+};
 
 /// Counts of what happened since some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,11 +52,27 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     })
 }
 
-/// Returns the ids of failed, lost and invalid runs of agents since a time, newest first. Cancelled and imported runs
-/// are not failures.
-pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<RunId>> {
+/// A run that ended without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The run.
+    pub id: RunId,
+    /// Name of its target.
+    pub target: String,
+    /// `failed`, `lost` or `invalid`.
+    pub what: &'static str,
+    /// Why.
+    pub reason: String,
+    /// When it ended, unix ms.
+    pub at_ms: i64,
+}
+
+/// Returns failed, lost and invalid runs of agents since a time, newest first. Cancelled and imported runs are not
+/// failures.
+pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<Broken>> {
     let rows = sqlx::query!(
-        r#"select id as "id: RunId" from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')
+        r#"select id as "id: RunId", target, phase, error, reasons, finished_at as "finished_at!" from run
+         where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')
            and origin = 'agent' and deleted_at is null
          order by finished_at desc limit ?"#,
         since,
@@ -58,7 +80,32 @@ pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<V
     )
     .fetch_all(pool)
     .await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
+    let broken = rows.into_iter().map(|row| {
+        let reasons: Vec<Reason> = serde_json::from_str(&row.reasons).map_err(decode)?;
+        let texts = || reasons.iter().map(|reason| reason.text.as_str()).collect::<Vec<_>>().join("; ");
+        let what = match row.phase.as_str() {
+            "failed" => "failed",
+            "lost" => "lost",
+            _ => "invalid",
+        };
+        let reason = row.error.unwrap_or_else(texts);
+        Ok(Broken { id: row.id, target: row.target, what, reason, at_ms: row.finished_at })
+    });
+    broken.collect()
+}
+
+/// Returns the experiments with suspect runs since a time, newest first.
+pub async fn suspect(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<ExperimentId>> {
+    sqlx::query_scalar!(
+        r#"select experiment_id as "experiment_id!: ExperimentId" from run indexed by overview_run_finished
+         where finished_at >= ? and verdict = 'suspect' and origin = 'agent' and experiment_id is not null
+           and deleted_at is null
+         group by experiment_id order by max(finished_at) desc limit ?"#,
+        since,
+        limit
+    )
+    .fetch_all(pool)
+    .await
 }
 
 /// Counts the targets that agents have ever offered, by name.
@@ -66,16 +113,6 @@ pub async fn target_count(pool: &SqlitePool) -> sqlx::Result<usize> {
     let count =
         sqlx::query_scalar!(r#"select count(distinct name) as "count!: i64" from target"#).fetch_one(pool).await?;
     Ok(usize::try_from(count).unwrap_or_default())
-}
-
-/// Returns when an agent finished a run for the first time, unix ms.
-pub async fn first_measured_at(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
-    let first = sqlx::query!(
-        r#"select finished_at as "finished_at!" from run indexed by overview_run_finished
-         where finished_at is not null and origin = 'agent' and phase = 'finished' and deleted_at is null
-         order by finished_at limit 1"#
-    );
-    Ok(first.fetch_optional(pool).await?.map(|row| row.finished_at))
 }
 
 /// Whether any run exists.

@@ -62,7 +62,7 @@ pub async fn list(
 ) -> Result<Json<ExperimentList>> {
     let limit = query.limit.unwrap_or(20).clamp(1, MAX_LISTED);
     let filter = list::Filter { before: query.before.as_ref(), label: query.label.as_deref(), limit: limit.into() };
-    let lines = list::lines(&state, filter, &[]).await?;
+    let lines = list::lines(&state, filter).await?;
     let info = |line: list::ListedExperiment| -> Result<ExperimentInfo> {
         let verdict = line.verdict();
         let url = state.public_url.join(&format!("experiments/{}", line.experiment.id)).map_err(Error::internal)?;

@@ -1,5 +1,10 @@
 //! `/experiments`: all experiments, newest first, each with a one-line result.
 
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{extract::State, response::IntoResponse};
@@ -14,13 +19,13 @@ use crate::{
         state::AppState,
     },
     auth::caller::Read,
-    compare::answer::Headline,
-    experiments::{
-        describe::describe_plan,
-        model::Experiment,
-        outcome::{ListedResult, load_outcome},
-        progress::Progress,
+    compare::{
+        answer::{Answer, Headline},
+        cache::Version,
+        chosen::Options,
+        store::version,
     },
+    experiments::{describe::describe_plan, model::Experiment, pages::load_comparison, progress::Progress},
     runs::filter::address,
     web::{
         format,
@@ -32,6 +37,9 @@ use crate::{
 };
 
 const PAGE: usize = 20;
+
+/// The maximum number of experiments in the cache; beyond that it starts again.
+const MAX_CACHED: usize = 200;
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -69,12 +77,12 @@ pub struct ListedExperiment {
     pub progress: Progress,
     description: String,
     /// Its result so far.
-    pub outcome: Option<ListedResult>,
+    pub answer: Option<Answer>,
 }
 
 impl ListedExperiment {
-    fn new(experiment: Experiment, progress: Progress, outcome: Option<ListedResult>) -> Self {
-        Self { description: describe_plan(&experiment.plan), experiment, progress, outcome }
+    fn new(experiment: Experiment, progress: Progress, answer: Option<Answer>) -> Self {
+        Self { description: describe_plan(&experiment.plan), experiment, progress, answer }
     }
 
     fn is_over(&self) -> bool {
@@ -97,12 +105,12 @@ impl ListedExperiment {
 
     /// Returns its results so far.
     pub fn headlines(&self) -> &[Headline] {
-        self.outcome.as_ref().map_or(&[], |outcome| &outcome.answer.headlines)
+        self.answer.as_ref().map_or(&[], |answer| &answer.headlines)
     }
 
     /// Returns its result so far, in one line.
     pub fn verdict(&self) -> String {
-        self.outcome.as_ref().map_or_else(|| "No result yet".to_owned(), |outcome| outcome.answer.line())
+        self.answer.as_ref().map_or_else(|| "No result yet".to_owned(), Answer::line)
     }
 
     /// Returns its plan, in one line.
@@ -122,37 +130,73 @@ pub struct Filter<'a> {
     pub limit: i64,
 }
 
+/// Experiments with their results, until an input of comparisons changes; cheap to clone.
+#[derive(Clone, Debug, Default)]
+struct ResultCache(Arc<Mutex<(Version, HashMap<ExperimentId, ListedExperiment>)>>);
+
+impl ResultCache {
+    fn get(&self, version: Version, id: &ExperimentId) -> Option<ListedExperiment> {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.1.get(id).filter(|_| entries.0 == version).cloned()
+    }
+
+    /// Keeps a line whose inputs were read after this version.
+    fn keep(&self, version: Version, line: &ListedExperiment) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if version.0 < entries.0.0 {
+            return;
+        }
+        if entries.0 != version || entries.1.len() >= MAX_CACHED {
+            *entries = (version, HashMap::new());
+        }
+        entries.1.insert(line.experiment.id.clone(), line.clone());
+    }
+}
+
 /// Loads experiments with their results, newest first.
-///
-/// The result of a `known` line is reused unless a run has ended since.
-pub async fn lines(
-    state: &AppState,
-    Filter { before, label, limit }: Filter<'_>,
-    known: &[ListedExperiment],
-) -> Result<Vec<ListedExperiment>> {
-    let mut lines = Vec::new();
-    for experiment in crate::experiments::store::list(&state.db.read, before, label, limit).await? {
-        let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
-        let progress = progress(&experiment, &runs, now_ms());
-        let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_results);
-        let is_same =
-            |line: &&ListedExperiment| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
-        let outcome = match known.iter().find(is_same) {
-            Some(line) => line.outcome.clone(),
-            None => load_outcome(state, &experiment, &progress, &runs).await?,
-        };
-        lines.push(ListedExperiment::new(experiment, progress, outcome));
+pub async fn lines(state: &AppState, filter: Filter<'_>) -> Result<Vec<ListedExperiment>> {
+    let Filter { before, label, limit } = filter;
+    let experiments = crate::experiments::store::list(&state.db.read, before, label, limit).await?;
+    let mut lines = Vec::with_capacity(experiments.len());
+    for experiment in experiments {
+        lines.push(line(state, experiment).await?);
     }
     Ok(lines)
 }
 
+/// Loads the result of an experiment. It is computed again only if an input of comparisons has changed.
+pub async fn line(state: &AppState, experiment: Experiment) -> Result<ListedExperiment> {
+    let cache = state.memory::<ResultCache>();
+    // Read before the runs, so that a change in between is noticed.
+    let version = version(&state.db.read).await?;
+    let known = cache.get(version, &experiment.id);
+    // Runs that are added later change the version.
+    if let Some(known) = known.as_ref().filter(|known| known.is_over() && !experiment.is_open) {
+        return Ok(ListedExperiment { experiment, ..known.clone() });
+    }
+    let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
+    let progress = progress(&experiment, &runs, now_ms());
+    let answer = match known {
+        Some(known) => known.answer,
+        None => {
+            let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
+            let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
+            let comparison = load_comparison(state, &progress, &runs, &marks, Options::default()).await?;
+            comparison.map(|comparison| comparison.answer)
+        }
+    };
+    let line = ListedExperiment::new(experiment, progress, answer);
+    cache.keep(version, &line);
+    Ok(line)
+}
+
 impl List {
-    async fn read(state: &AppState, place: IndexQuery, known: &[ListedExperiment]) -> Result<Self> {
+    async fn read(state: &AppState, place: IndexQuery) -> Result<Self> {
         let before = place.before.filter(|id| !id.as_str().is_empty());
         let label = place.label.filter(|label| !label.is_empty());
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
         let filter = Filter { before: before.as_ref(), label: label.as_deref(), limit };
-        let mut lines = lines(state, filter, known).await?;
+        let mut lines = lines(state, filter).await?;
         let more = lines.len() > PAGE;
         lines.truncate(PAGE);
         let older = lines.last().filter(|_| more).map(|line| line.experiment.id.clone());
@@ -188,7 +232,7 @@ pub async fn index(
     State(state): State<AppState>,
     QueryParams(place): QueryParams<IndexQuery>,
 ) -> Result<IndexPage> {
-    let list = List::read(&state, place, &[]).await?;
+    let list = List::read(&state, place).await?;
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
 }
 
@@ -200,21 +244,18 @@ pub async fn live(
 ) -> Result<impl IntoResponse> {
     let place = IndexQuery { before: None, ..place };
     let key = format!("experiments {:?}", place.label);
-    let view = LiveList { state: state.clone(), place, lines: Vec::new() };
+    let view = LiveList { state: state.clone(), place };
     live_shared::follow(&state, &caller.name, key, Topic::Everything, view)
 }
 
 struct LiveList {
     state: AppState,
     place: IndexQuery,
-    /// The lines that were sent last.
-    lines: Vec<ListedExperiment>,
 }
 
 impl View for LiveList {
     async fn frame(&mut self, _: Tick) -> Result<Frame> {
-        let list = List::read(&self.state, self.place.clone(), &self.lines).await?;
-        self.lines.clone_from(&list.lines);
+        let list = List::read(&self.state, self.place.clone()).await?;
         let runs_now = list.lines.iter().any(|line| line.progress.now.is_some());
         let pace = if runs_now { Pace::Second } else { Pace::Minute };
         Ok(Frame { patches: vec![live::patch(&ListPart { list: &list })?], pace })
@@ -226,10 +267,7 @@ mod tests {
     use super::*;
     use crate::{
         compare::view::Comparison,
-        experiments::{
-            describe::tests::{experiment, plan, queued},
-            outcome::outcome,
-        },
+        experiments::describe::tests::{experiment, plan, queued},
         runs::{model::Run, testing::finished},
         web::series_style::Marks,
     };
@@ -238,7 +276,7 @@ mod tests {
         let experiment = experiment(name, plan());
         let progress = progress(&experiment, &runs, 1_772_626_400_000);
         let comparison = runs.iter().any(Run::counts).then(|| Comparison::new(runs, &Marks::default(), None));
-        ListedExperiment::new(experiment, progress, comparison.map(outcome))
+        ListedExperiment::new(experiment, progress, comparison.map(|comparison| comparison.answer))
     }
 
     fn page(lines: Vec<ListedExperiment>) -> String {

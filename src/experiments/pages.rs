@@ -38,6 +38,7 @@ use crate::{
         lookup,
         model::{Experiment, ExperimentWithRuns},
         progress::Progress,
+        race::Race,
     },
     live::feed::LiveFeed,
     profiles::links::{SettingLinks, links},
@@ -64,6 +65,13 @@ pub struct ExperimentPage {
 #[template(path = "experiments/_progress.html")]
 struct ProgressPart<'a> {
     view: &'a ExperimentView,
+}
+
+/// The targets so far. Its root is `#race-ID`.
+#[derive(Debug, Template)]
+#[template(path = "experiments/_race.html")]
+struct RacePart<'a> {
+    race: &'a Race,
 }
 
 /// The differences so far. Its root is `#so-far`.
@@ -104,6 +112,8 @@ pub struct ExperimentView {
     /// The runs in progress.
     currents: Vec<Current>,
     so_far: Option<SoFar>,
+    /// The targets so far, while it runs.
+    race: Option<Race>,
     repeated: Option<String>,
     /// The statistical power of its comparison.
     power: Option<PlanPower>,
@@ -184,12 +194,14 @@ impl ExperimentView {
     fn new(full: ExperimentWithRuns, comparison: Option<Comparison>, data: &PageData) -> Self {
         let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } = full;
         let PageData { full: _, so_far, marks, feed, baseline, scope } = data;
+        let rate = |run: &Run| feed.rate(run.id.to_wire().ok()?).map(|rate| rate.rps);
         Self {
             description: describe_plan(&experiment.plan),
             remarks: remarks::of_experiment(&experiment, *scope),
             comparison,
             currents: currents(&experiment, &runs, marks, feed, now_ms()),
             so_far: so_far.clone(),
+            race: if progress.is_over() { None } else { Race::new(&experiment, &runs, marks, rate) },
             profiles: links(&runs, marks),
             runs: RunList::new(runs, marks),
             experiment,
@@ -338,6 +350,9 @@ impl View for LiveExperiment {
             patches.push(live::patch(&RunsPart { view: &view })?);
             patches.push(live::patch(&StepsPart { view: &view })?);
             patches.push(live::patch(&SoFarPart { view: &view })?);
+        }
+        if let Some(race) = view.race.as_ref().filter(|_| tick == Tick::Time) {
+            patches.push(live::patch(&RacePart { race })?);
         }
         if self.compared != ended {
             patches.push(live::patch(&ComparisonPart { view: &view })?);

@@ -26,7 +26,7 @@ pub fn text(comparison: &Comparison) -> String {
     for headline in &comparison.answer.headlines {
         let _ = writeln!(text, "- **{}.** {}", plain(&headline.line()), plain(&headline.details));
     }
-    let Trust { level, text: why } = &comparison.answer.trust;
+    let Trust { level, text: why, .. } = &comparison.answer.trust;
     let _ = writeln!(text, "\n{}: {}", level.title(), plain(why));
     let warnings = comparison.notes_of(&Level::Doubt);
     if !warnings.is_empty() {

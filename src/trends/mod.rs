@@ -12,6 +12,7 @@ pub mod api;
 pub mod cell;
 pub mod charts;
 pub mod history;
+pub mod largest;
 pub mod load;
 pub mod model;
 pub mod pages;

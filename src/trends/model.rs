@@ -191,6 +191,21 @@ pub struct Trend {
     pub changes: Vec<Change>,
 }
 
+impl Trend {
+    /// Returns the changes that were not dismissed, oldest first.
+    pub fn changes_not_dismissed(&self) -> impl DoubleEndedIterator<Item = &Change> {
+        let is_dismissed = |change: &Change| {
+            change.annotation.as_ref().is_some_and(|annotated| annotated.status == ChangeStatus::Dismissed)
+        };
+        self.changes.iter().filter(move |change| !is_dismissed(change))
+    }
+
+    /// Returns the last change that lasts.
+    pub fn lasting_change(&self) -> Option<&Change> {
+        self.changes_not_dismissed().rev().find(|change| change.returned.is_none())
+    }
+}
+
 /// A cell in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TrendInfo {

@@ -54,6 +54,13 @@ pub async fn of_cell(pool: &SqlitePool, cell: &TrendCell, metric: &str) -> sqlx:
         .collect()
 }
 
+/// Returns a number that is another one after each change of the annotations.
+pub async fn annotations(pool: &SqlitePool) -> sqlx::Result<i64> {
+    let sum =
+        sqlx::query_scalar!(r#"select count(*) + coalesce(sum(annotated_at), 0) as "sum!: i64" from trend_annotation"#);
+    sum.fetch_one(pool).await
+}
+
 /// Stores an annotation of a change, instead of the one of `before` if there is one.
 pub async fn annotate(
     pool: &SqlitePool,

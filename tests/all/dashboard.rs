@@ -10,7 +10,7 @@ use crate::{
         Actor, Agent, Answer, App,
         agent::outcome,
         submit::{plan_with, submit, submit_one},
-        summaries::{good, target_down},
+        summaries::{good, scaled, target_down},
     },
     new_run::fill_in,
 };
@@ -136,56 +136,192 @@ async fn the_page_of_a_target_shows_versions_agents_and_a_trend_for_each_setting
 }
 
 #[tokio::test]
-async fn the_dashboard_shows_first_steps_then_active_runs_and_problems() {
+async fn a_new_server_shows_the_first_steps_alone_with_one_button_until_the_first_run() {
     let app = App::start().await;
     let user = app.user().await;
     let pages = app.signed_in(Role::Viewer).await.in_browser();
     let page = async || pages.get("/").await.ok().text();
     let done = r#"<li class="done">"#;
-    let empty = page().await;
+    let main = |page: &str| page.split("<main").nth(1).expect("a page").to_owned();
+    let empty = main(&page().await);
     assert!(empty.contains("Getting started") && empty.contains("0 of 3") && !empty.contains(done), "{empty}");
-    assert!(empty.contains("No run in progress") && calm(&empty), "{empty}");
+    let is_alone = |page: &str| !page.contains("Latest results") && !page.contains(r#"id="running""#) && calm(page);
+    assert!(is_alone(&empty), "{empty}");
+    assert_eq!(empty.matches("btn go").count(), 1, "{empty}");
+    assert!(empty.contains(r#"<a class="btn go" href="/agents">Add agent</a>"#), "{empty}");
     let mut agent = Agent::start(&app, "rack").await;
-    let ready = page().await;
-    assert!(ready.contains("2 of 3") && ready.contains("Agent connected: rack"), "{ready}");
-    assert!(ready.contains("2 targets found"), "{ready}");
+    let ready = main(&page().await);
+    for text in ["2 of 3", "Agent connected: rack", "2 targets found", r#"<a class="btn go" href="/experiments/new">"#]
+    {
+        assert!(ready.contains(text), "{text}: {ready}");
+    }
+    assert_eq!(ready.matches("btn go").count(), 1, "{ready}");
+    submit_one(&user).await;
+    let _job = agent.job().await;
+    let started = page().await;
+    assert!(!started.contains("Getting started") && started.contains("Latest results"), "{started}");
+}
+
+#[tokio::test]
+async fn the_live_bar_and_the_race_are_there_only_while_something_runs() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let pages = app.signed_in(Role::Viewer).await.in_browser();
+    let page = async || pages.get("/").await.ok().text();
+    let mut agent = Agent::start(&app, "rack").await;
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2, "name": "night"}));
+    let (experiment, runs) = submit(&user, &plan).await;
+    let job = agent.job().await;
+    let other = if job.spec.target == "fast" { "slow" } else { "fast" };
+    agent.finish(&job, &good()).await;
+    let job = agent.job().await;
+    assert_eq!(job.spec.target, other, "a block has each target");
+    let busy = page().await;
+    for text in [
+        "</span>: 1 run in 1 experiment finished.",
+        "Since yesterday",
+        "1 of 4",
+        "repetition 1 · leased",
+        "17,070\u{a0}requests/s in 1 run",
+        "no run yet",
+        &format!("/experiments/{experiment}"),
+        &format!(r#"id="race-{experiment}""#),
+        "night",
+        "live-bar",
+    ] {
+        assert!(busy.contains(text), "{text}: {busy}");
+    }
+    let shown = pages.get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(shown.contains(&format!(r#"id="race-{experiment}""#)), "the same race on its page: {shown}");
+    agent.finish(&job, &good()).await;
+    for _ in 2..runs.len() {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
+    let idle = page().await;
+    assert!(!idle.contains("live-bar") && !idle.contains(r#"class="race""#), "{idle}");
+    assert!(idle.contains("</span>: 4 runs in 1 experiment finished."), "{idle}");
+}
+
+#[tokio::test]
+async fn problems_are_one_line_per_cause_with_one_action() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let pages = app.signed_in(Role::Viewer).await.in_browser();
+    let page = async || pages.get("/").await.ok().text();
+    let mut agent = Agent::start(&app, "rack").await;
     submit(&user, &plan_with(&json!({"targets": ["fast", "slow"]}))).await;
     for _ in 0..2 {
         let job = agent.job().await;
         agent.finish(&job, &good()).await;
     }
-    let plan = plan_with(&json!({"repetitions": 2, "retries": 0, "name": "night"}));
-    let (experiment, runs) = submit(&user, &plan).await;
-    let job = agent.job().await;
-    let reason = "the <b>port</b> was taken".to_owned();
-    agent.end(Outcome { ended: Ended::Failed { reason, cause: Cause::Other }, ..outcome(&job, &good()) }).await;
-    let _job = agent.job().await;
-    let busy = page().await;
-    for text in [
-        "</span>: 2 runs in 1 experiment finished; 1 failed.",
-        "Since yesterday",
-        "1 of 2",
-        "the &#60;b&#62;port&#60;/b&#62; was taken",
-        "3 of 3",
-        "repetition 2 · leased",
-        &format!("/experiments/{experiment}"),
-        &format!("/runs/{}", runs[1]),
-        "night",
-    ] {
-        assert!(busy.contains(text), "{text}: {busy}");
+    assert!(calm(&page().await), "nothing needs attention: {}", page().await);
+    submit(&user, &plan_with(&json!({"repetitions": 3, "retries": 0, "name": "night"}))).await;
+    for port in [4_001, 4_002] {
+        let job = agent.job().await;
+        let reason = format!("the <b>port</b> {port} was taken");
+        agent.end(Outcome { ended: Ended::Failed { reason, cause: Cause::Other }, ..outcome(&job, &good()) }).await;
     }
+    let job = agent.job().await;
+    let one_cause = page().await;
+    for text in
+        ["fast: 2 runs failed", "the &#60;b&#62;port&#60;/b&#62; 4002 was taken", "/runs?target=fast&#38;phase=failed"]
+    {
+        assert!(one_cause.contains(text), "{text}: {one_cause}");
+    }
+    assert!(!one_cause.contains("4001 was taken"), "the newest reason of a cause: {one_cause}");
+    agent.end(outcome(&job, &target_down())).await;
     agent.disconnect();
     app.until("the agent to disconnect", async || page().await.contains("rack is disconnected").then_some(())).await;
-    let later = brewbench_wire::now_ms() + 1_000;
-    let visited = visit(&app, &pages, &format!("brewbench_looked={later}.{later}")).await;
-    assert!(!visited.contains("Getting started"), "a later visit: {visited}");
+    let later = page().await;
+    let list = later.split(r#"class="causes""#).nth(1).and_then(|rest| rest.split("</ul>").next()).expect("a list");
+    for (title, action) in [
+        ("fast: 2 runs failed", "Show runs"),
+        ("fast: 1 run invalid", "Show run"),
+        ("rack is disconnected", "Show agent"),
+    ] {
+        assert!(list.contains(&format!("{action}<span class=\"sr\">: {title}</span></a></li>")), "{title}: {list}");
+    }
+    assert_eq!(list.matches("<li>").count(), list.matches("<a href").count(), "one action each: {list}");
+}
+
+#[tokio::test]
+async fn results_that_are_not_reliable_need_attention_for_a_week() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let viewer = app.signed_in(Role::Viewer).await.in_browser();
+    let member = app.signed_in(Role::Member).await.in_browser();
+    let mut agent = Agent::start(&app, "rack").await;
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2, "name": "night"}));
+    let (experiment, _) = submit(&user, &plan).await;
+    for _ in 0..4 {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
+    assert!(calm(&viewer.get("/").await.ok().text()));
+    let reasons = r#"[{"code": "noisy_machine", "verdict": "suspect", "text": "other programs used 1.7 of 2 cores"}]"#;
+    sqlx::query("update run set verdict = 'suspect', reasons = ?")
+        .bind(reasons)
+        .execute(&app.state.db.write)
+        .await
+        .expect("runs");
+    let page = viewer.get("/").await.ok().text();
+    assert!(page.contains("night: not reliable") && page.contains("other programs used 1.7 of 2 cores"), "{page}");
+    assert!(page.contains(&format!(r#"<a href="/experiments/{experiment}">Show"#)), "{page}");
+    let page = member.get("/").await.ok().text();
+    assert!(page.contains(&format!("/experiments/new?experiment={experiment}")), "members measure again: {page}");
+    let week = 7 * 24 * 60 * 60 * 1_000 + 60_000_i64;
+    sqlx::query("update run set finished_at = finished_at - ?")
+        .bind(week)
+        .execute(&app.state.db.write)
+        .await
+        .expect("runs");
+    assert!(calm(&viewer.get("/").await.ok().text()), "older results are no news");
+}
+
+#[tokio::test]
+async fn the_latest_results_are_the_sentences_of_the_comparison() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let pages = app.signed_in(Role::Viewer).await.in_browser();
+    let mut agent = Agent::start(&app, "rack").await;
+    let sizes = json!({"targets": ["fast", "slow"], "sizes": ["1/256MiB", "2/4GiB"], "repetitions": 6});
+    let (experiment, runs) = submit(&user, &plan_with(&sizes)).await;
+    for number in 0..runs.len() {
+        let job = agent.job().await;
+        let speed = if job.spec.target == "fast" { 1.3 } else { 1.0 };
+        agent.finish(&job, &scaled(speed * (1.0 + 0.001 * number as f64))).await;
+    }
+    let sentences = |page: &str, end: &str| -> Vec<String> {
+        let part = page.split(end).next().expect("a part");
+        part.split(r#"<b class="bad">"#)
+            .skip(1)
+            .filter_map(|rest| rest.split("</b>").next())
+            .map(str::to_owned)
+            .collect()
+    };
+    let dashboard = pages.get("/").await.ok().text();
+    let shown = sentences(&dashboard, "</ul>");
+    let comparison = pages.get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert_eq!(shown.len(), 2, "all sizes are in one row: {dashboard}");
+    assert_eq!(shown, sentences(&comparison, r#"id="metrics""#)[..2]);
+    assert_eq!(dashboard.matches(r#"<svg class="interval bad""#).count(), 2, "{dashboard}");
+    assert!(dashboard.contains("<span>same</span>") && dashboard.contains("× better</span>"), "{dashboard}");
+    // What a view finds is not stale: a result changes with its runs.
+    sqlx::query("update run set verdict = 'invalid' where target = 'fast'")
+        .execute(&app.state.db.write)
+        .await
+        .expect("runs");
+    let changed = pages.get("/").await.ok().text();
+    assert!(sentences(&changed, "</ul>").is_empty(), "{changed}");
 }
 
 /// Whether nothing needs attention; the disk of the machine may.
 fn calm(page: &str) -> bool {
-    let list = page.split(r#"id="attention""#).nth(1).and_then(|rest| rest.split("</section>").next()).expect("a list");
-    list.contains("Nothing needs attention.")
-        || list.matches("<li>").count() == 1 && list.contains("The disk is nearly full")
+    match page.split(r#"id="attention""#).nth(1).and_then(|rest| rest.split("</section>").next()) {
+        None => true,
+        Some(list) => list.matches("<li>").count() == 1 && list.contains("The disk is nearly full"),
+    }
 }
 
 /// Opens the dashboard with a cookie of the last visits.

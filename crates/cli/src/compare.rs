@@ -137,7 +137,7 @@ pub fn text(comparison: &Comparison) -> String {
             let _ = writeln!(text, "  {}", wrapped(&plain(&headline.details)));
         }
     }
-    let Trust { level, text: why } = &comparison.answer.trust;
+    let Trust { level, text: why, .. } = &comparison.answer.trust;
     let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}: {why}", level.title()))));
     for note in &comparison.notes {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));

@@ -43,16 +43,19 @@ async fn the_first_steps_are_checked_off_while_the_page_is_open() {
     tab.shows("#steps .done", "Agent connected: rack").await;
     tab.shows("#steps .done", "2 targets found").await;
     let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 1}));
+    agent.disconnect();
+    tab.shows("#steps", "Connect an agent").await;
+    agent.connect(&app).await.expect("a welcome");
+    tab.shows("#steps", "2 of 3").await;
     submit(&user, &plan).await;
+    tab.until("!document.querySelector('#steps')").await;
     for faster in [1.0, 0.9] {
         let job = agent.job().await;
         agent.finish(&job, &scaled(faster)).await;
     }
-    tab.shows("#steps", "3 of 3").await;
     tab.shows("#home .lead", "2 runs in 1 experiment finished.").await;
     agent.disconnect();
     tab.shows("#attention", "rack is disconnected").await;
-    tab.shows("#steps", "Connect an agent").await;
     assert!(tab.eval::<bool>("window.same === true").await, "the page was reloaded");
     tab.assert_no_errors().await;
 }
@@ -70,27 +73,22 @@ async fn a_run_in_progress_is_drawn_live_without_moving_the_page() {
     }
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go("/").await;
-    tab.shows("#running", "No run in progress").await;
-    submit(&user, &plan_with(&json!({"repetitions": 3, "name": "night"}))).await;
+    tab.until("!document.querySelector('#running .live-bar')").await;
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2, "name": "night"}));
+    let (experiment, _) = submit(&user, &plan).await;
     let job = agent.job().await;
     tab.shows("#running", "night").await;
-    tab.shows("#running", "0 of 3").await;
+    tab.shows("#running", "0 of 4").await;
     agent.enter(job.run, Phase::WarmingUp);
     let send = |part, seconds| agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, part, seconds))));
     send(WindowKind::WarmUp, 1..=3);
-    tab.until("!!document.querySelector('#running .live-chart .warm-up')").await;
     agent.enter(job.run, Phase::Measuring);
     send(WindowKind::Measured, 1..=4);
-    let points = |count: usize| {
-        format!(
-            "document.querySelectorAll('#running .live-chart polyline').length === 2 &&
-             [...document.querySelectorAll('#running .live-chart polyline')].every((line) => line.points.length === {count})"
-        )
-    };
-    tab.until(&points(7)).await;
+    let race = format!("#race-{experiment}");
+    tab.shows(&race, "now 1,000\u{a0}requests/s").await;
+    tab.shows(&race, "no run yet").await;
+    tab.until(&format!("document.querySelectorAll('{race} .lane rect').length === 1")).await;
     send(WindowKind::Measured, 5..=5);
-    tab.until(&points(8)).await;
-    tab.shows("#running", "1,000\u{a0}requests/s").await;
     tab.shows("#running", "repetition 1 · measuring").await;
     for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "light")] {
         tab.set_width(width).await;
@@ -99,8 +97,13 @@ async fn a_run_in_progress_is_drawn_live_without_moving_the_page() {
     }
     tab.set_width(1440).await;
     agent.finish(&job, &good()).await;
-    let _next = agent.job().await;
-    tab.shows("#running", "1 of 3").await;
+    tab.shows(&race, "17,070\u{a0}requests/s in 1 run").await;
+    tab.shows("#running", "1 of 4").await;
+    for _ in 1..4 {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
+    tab.until(&format!("!document.querySelector('#running .live-bar, {race}')")).await;
     tab.assert_no_errors().await;
 }
 
@@ -118,24 +121,20 @@ async fn the_dashboard_reserves_the_space_of_what_appears() {
         let tab = Tab::signed_in(&app, Role::Viewer).await;
         tab.set_width(width).await;
         tab.go("/").await;
-        tab.shows("#running", "No run in progress").await;
-        tab.eval::<bool>("(document.getElementById('running').scrollIntoView({block: 'center'}), true)").await;
-        // The scrolling is over.
-        tab.eval::<bool>("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
-            .await;
+        tab.until("!!document.querySelector('#running') && !document.querySelector('.live-bar')").await;
         tab.eval::<bool>(OBSERVE).await;
         submit(&user, &plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 1}))).await;
         let job = agent.job().await;
-        tab.shows("#running", "leased").await;
+        tab.until("!!document.querySelector('.live-bar') && !!document.querySelector('.race')").await;
         agent.enter(job.run, Phase::Measuring);
         agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, WindowKind::Measured, 1..=4))));
-        tab.until("document.querySelectorAll('#running .live-chart polyline').length === 2").await;
+        tab.until("document.querySelectorAll('.lane rect').length === 1").await;
         let shift: f64 = tab.eval("window.shift").await;
         println!("{width} px: layout shift {shift}");
         assert!(shift < GOOD_SHIFT, "{width} px: layout shift {shift}");
         agent.finish(&job, &good()).await;
         let job = agent.job().await;
         agent.finish(&job, &good()).await;
-        tab.shows("#running", "No run in progress").await;
+        tab.until("!document.querySelector('.live-bar')").await;
     }
 }
