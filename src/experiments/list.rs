@@ -24,8 +24,14 @@ use crate::{
         cache::Version,
         chosen::Options,
         store::version,
+        trust::{Trust, TrustLevel},
     },
-    experiments::{describe::describe_plan, model::Experiment, pages::load_comparison, progress::Progress},
+    experiments::{
+        describe::{describe_load, describe_plan},
+        model::Experiment,
+        pages::load_comparison,
+        progress::Progress,
+    },
     runs::filter::address,
     web::{
         format,
@@ -111,6 +117,22 @@ impl ListedExperiment {
     /// Returns its result so far, in one line.
     pub fn verdict(&self) -> String {
         self.answer.as_ref().map_or_else(|| "No result yet".to_owned(), Answer::line)
+    }
+
+    /// Returns how far to rely on its result; none if it has none that could be relied on.
+    pub fn trust(&self) -> Option<&Trust> {
+        let has_difference = self.headlines().iter().any(|headline| headline.is_decided || headline.gain.is_some());
+        let trust = self.answer.as_ref().map(|answer| &answer.trust);
+        trust.filter(|trust| has_difference || trust.level > TrustLevel::Reliable)
+    }
+
+    /// Returns its scenario and load.
+    pub fn summary(&self) -> String {
+        let plan = &self.experiment.plan;
+        if plan.scenario.is_empty() {
+            return self.description.clone();
+        }
+        format!("{} · {}", plan.scenario, describe_load(plan))
     }
 
     /// Returns its plan, in one line.

@@ -46,7 +46,9 @@ pub struct Lane {
     pub mark: Mark,
     values: Vec<f64>,
     spread: Option<Spread>,
-    /// Requests per second of its repetition in progress.
+    /// Whether a repetition is in progress.
+    is_running: bool,
+    /// Requests per second of that repetition; none before its first second.
     now: Option<f64>,
     /// The figure at the right end.
     most: f64,
@@ -73,13 +75,14 @@ impl Race {
             };
             let values: Vec<f64> =
                 own().filter(|run| run.counts()).filter_map(|run| Metric::Rps.value_in(run)).collect();
-            let now = own().find(is_active).and_then(&rate);
+            let active = own().find(is_active);
             Lane {
                 mark: marks.of(target),
                 target: target.clone(),
                 spread: spread(values.iter().copied()),
                 values,
-                now,
+                is_running: active.is_some(),
+                now: active.and_then(&rate),
                 most: 0.0,
             }
         };
@@ -101,16 +104,21 @@ impl Lane {
         self.values.iter().copied().chain(high).chain(self.now).fold(0.0, f64::max)
     }
 
-    /// Describes its throughput: `17,070 requests/s in 3 runs, now 16,500`.
+    /// Describes its throughput: `16,300 to 17,800 requests/s in 3 runs, now 16,500`.
+    ///
+    /// The ratio of two medians is not the difference that a comparison estimates, so none is named.
     pub fn figure(&self) -> String {
         let number = |value: f64| format::number(Some(value)).text().to_owned();
         let finished = self.spread.as_ref().map(|spread| {
-            format!("{}\u{a0}requests/s in {}", number(spread.median), format::plural(spread.count, "run"))
+            let [low, high] = [spread.min, spread.max].map(number);
+            let range = if low == high { low } else { format!("{low} to {high}") };
+            format!("{range}\u{a0}requests/s in {}", format::plural(spread.count, "run"))
         });
         match (finished, self.now) {
             (Some(finished), Some(now)) => format!("{finished}, now {}", number(now)),
             (Some(finished), None) => finished,
             (None, Some(now)) => format!("now {}\u{a0}requests/s", number(now)),
+            (None, None) if self.is_running => "first run started".to_owned(),
             (None, None) => "no run yet".to_owned(),
         }
     }

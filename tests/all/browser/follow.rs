@@ -99,7 +99,7 @@ async fn the_page_of_an_experiment_extends_its_comparison() {
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go(&format!("/experiments/{experiment}")).await;
     mark(&tab).await;
-    tab.shows("#comparison", "The comparison appears when the first run has ended.").await;
+    tab.shows("#comparison", "No result yet").await;
     for done in 1..=2 {
         let job = agent.job().await;
         agent.finish(&job, &good()).await;
