@@ -9,13 +9,14 @@ use super::{
     selection::{By, Subject},
     sentence::{Sentence, difference, summary},
     statistics::{Better, Decision, Leader},
-    trust::Trust,
+    trust::{Trust, TrustLevel},
 };
 use crate::{
     compare::{
         chosen::Options,
         excluded::{ExcludedRun, counts},
         finding,
+        more::Proposal,
         notes::listed,
         sentence, significance,
         stat::Stat,
@@ -39,6 +40,9 @@ pub struct Answer {
     pub headlines: Vec<Headline>,
     /// How far to rely on them.
     pub trust: Trust,
+    /// What would decide more; null if all is decided, or it would not help.
+    #[serde(default)]
+    pub more: Option<Proposal>,
 }
 
 /// One result.
@@ -79,7 +83,8 @@ impl Answer {
         for headline in &mut headlines {
             headline.tone = trust.tone(headline.tone);
         }
-        Self { headlines, trust }
+        let more = if trust.level == TrustLevel::Unreliable { None } else { Proposal::new(rows, options) };
+        Self { headlines, trust, more }
     }
 
     /// Returns the result in one line.
