@@ -36,6 +36,7 @@ pub mod notes;
 pub mod pages;
 pub mod pair;
 pub mod past;
+pub mod proposal;
 pub mod rendered;
 pub mod scatter;
 pub mod selection;

@@ -4,7 +4,9 @@ use std::{fmt::Write, process::ExitCode};
 
 use brewbench::{
     app::ids::joined,
-    compare::{cell::Cell, metric::Metric, more::Proposal, selection::By, stat::Stat, trust::Trust, view::Comparison},
+    compare::{
+        cell::Cell, metric::Metric, proposal::Proposal, selection::By, stat::Stat, trust::Trust, view::Comparison,
+    },
     metrics,
 };
 use brewbench_io::client::Client;
