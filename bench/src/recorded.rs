@@ -49,14 +49,16 @@ async fn with_series(connection: &mut SqliteConnection, name: &str, count: u32) 
 
 /// Inserts runs; every [`RUNS`] of them make an experiment.
 async fn cells(connection: &mut SqliteConnection, name: &str, count: u32) -> anyhow::Result<()> {
+    let agent = "insert or ignore into agent (name, key_hash, created_at) values ('bench-01', x'01', 0)";
+    sqlx::query(agent).execute(&mut *connection).await?;
     sqlx::query(
         "with recursive n(i) as (select 0 union all select i + 1 from n where i < ?1 - 1)
          insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, load, vus,
-             duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at, finished_at,
+             duration_ms, warm_up_ms, repetition, created_by, agent_id, phase, queued_at, phase_at, started_at, finished_at,
              verdict, figures)
          select printf('%s-%d', ?2, i), printf('%s-%d', ?2, i / ?3), 'agent', 'recorded-' || (i % 2), '1.0', (1 + i % 3) || ' vCPU / 4 GiB', 1 + i % 3,
              4294967296, 'hash', '{}', '{\"kind\":\"vus\",\"vus\":10,\"duration_s\":30.0}', 10, 30000, 2000, 1 + i / 6,
-             'ada', 'bench-01', 'finished', 1800000000000, 1800000000000, 1800000000000, 1800000032000, 'valid',
+             'ada', (select id from agent where name = 'bench-01'), 'finished', 1800000000000, 1800000000000, 1800000000000, 1800000032000, 'valid',
              json_object('requests', 300000, 'failed', 0, 'error_rate', 0, 'rps', 10000 + i * 7919 % 101, 'measured_s', 30,
                  'avg_ms', 1 + i * 7919 % 101 / 1000.0, 'min_ms', 0.1, 'p50_ms', 0.9 + i * 7919 % 101 / 1000.0, 'p90_ms', 2,
                  'p95_ms', 3, 'p99_ms', 9 + i * 7919 % 101 / 100.0, 'p999_ms', 15, 'max_ms', 30,

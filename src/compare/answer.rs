@@ -10,7 +10,7 @@ use super::{
     selection::{By, Subject},
     sentence::{Sentence, difference, summary},
     statistics::{Better, Decision, Leader},
-    trust::Trust,
+    trust::{Trust, TrustLevel},
 };
 use crate::{
     compare::{
@@ -18,6 +18,7 @@ use crate::{
         excluded::{ExcludedRun, counts},
         finding,
         notes::listed,
+        proposal::Proposal,
         sentence, significance,
         stat::Stat,
     },
@@ -40,6 +41,9 @@ pub struct Answer {
     pub headlines: Vec<Headline>,
     /// How far to rely on them.
     pub trust: Trust,
+    /// What would decide more; null if all is decided, or it would not help.
+    #[serde(default)]
+    pub more: Option<Proposal>,
 }
 
 /// One result.
@@ -83,7 +87,8 @@ impl Answer {
         for headline in &mut headlines {
             headline.tone = trust.tone(headline.tone);
         }
-        Self { headlines, trust }
+        let more = if trust.level == TrustLevel::Unreliable { None } else { Proposal::new(rows, options) };
+        Self { headlines, trust, more }
     }
 
     /// Returns the result in one line.

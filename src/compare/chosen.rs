@@ -1,15 +1,14 @@
 //! The runs and options of a comparison, read from its URL.
 
 use serde::Deserialize;
-use url::form_urlencoded;
 use utoipa::IntoParams;
 
 use crate::{
     app::{
         error::{Error, Result},
-        ids::{RunId, joined, listed},
+        ids::{ExperimentId, RunId, listed},
     },
-    compare::{metric::Metric, min_effect::MinEffect, selection::By},
+    compare::{address::Address, metric::Metric, min_effect::MinEffect, selection::By},
     metrics,
 };
 
@@ -71,20 +70,28 @@ pub struct Options {
     pub primary: Option<Metric>,
     /// The metric of the matrix, if not the default.
     pub matrix: Option<Metric>,
+    /// The setting with time-series charts, from 1, if not the first that has any.
+    pub setting: Option<usize>,
+    /// The page of the comparison, if it is not that of its runs.
+    pub address: Option<Address>,
 }
 
 impl Options {
-    /// Returns the URL that compares these runs despite confounders.
-    pub(crate) fn with_confounders(&self, ids: &[RunId]) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("runs", &joined(ids));
-        query.extend_pairs(self.baseline.iter().map(|key| ("baseline", key)));
+    /// The options that are not the default, as query parameters.
+    pub(crate) fn parameters(&self) -> Vec<(&'static str, String)> {
         let min_effect = self.min_effect.text();
-        query.extend_pairs(Some(&min_effect).filter(|text| !text.is_empty()).map(|text| ("min_effect", text)));
-        query.extend_pairs(self.primary.map(|metric| ("primary", metric.key())));
-        query.extend_pairs((self.by != By::default()).then(|| ("by", self.by.key())));
-        query.append_pair("allow_confounders", "true");
-        format!("/compare?{}", query.finish())
+        [
+            self.baseline.clone().map(|key| ("baseline", key)),
+            (self.by != By::default()).then(|| ("by", self.by.key().to_owned())),
+            (!min_effect.is_empty()).then_some(("min_effect", min_effect)),
+            self.primary.map(|metric| ("primary", metric.key().to_owned())),
+            self.matrix.map(|metric| ("matrix", metric.key().to_owned())),
+            self.setting.map(|number| ("setting", number.to_string())),
+            self.allow_confounders.then(|| ("allow_confounders", "true".to_owned())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }
 
@@ -94,11 +101,15 @@ impl Chosen {
         listed(&self.runs)
     }
 
-    /// Returns the query parameters that select the runs.
-    pub(crate) fn run_parameters(&self, ids: &[RunId]) -> Vec<(String, String)> {
-        let mut pairs = vec![("runs".to_owned(), joined(ids))];
-        pairs.extend(self.allow_confounders.then(|| ("allow_confounders".to_owned(), "true".to_owned())));
-        pairs
+    /// The experiment, if nothing else is chosen.
+    pub(crate) fn experiment(&self) -> Option<ExperimentId> {
+        let [experiment] = &listed::<ExperimentId>(&self.experiments)[..] else { return None };
+        (self.runs.is_empty() && self.baselines.is_empty()).then(|| experiment.clone())
+    }
+
+    /// Returns the page that compares these runs, which were chosen.
+    pub(crate) fn address(&self, ids: &[RunId]) -> Address {
+        self.experiment().map_or_else(|| Address::of_runs(ids), |id| Address::of_experiment(&id))
     }
 
     pub(crate) fn options(&self) -> Result<Options> {
@@ -111,6 +122,8 @@ impl Chosen {
             allow_confounders: self.allow_confounders,
             primary: primary.map_err(|fault| Error::Invalid(format!("primary: {fault}")))?,
             matrix: self.matrix.as_deref().filter(|key| !key.is_empty()).map(named_metric).transpose()?,
+            setting: self.setting,
+            address: None,
         })
     }
 }

@@ -66,9 +66,8 @@ async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
     }
     let Loaded { mut comparison, have_ended } = load(state, &chosen, &ids, &key).await?;
     if key.with_series {
-        add_timeseries(state, &mut comparison, chosen.setting).await?;
+        add_timeseries(state, &mut comparison).await?;
     }
-    comparison.keep = chosen.run_parameters(&ids);
     let comparison = Arc::new(Rendered::from(comparison));
     if have_ended {
         state.memory::<Cache>().keep(version, key, Arc::clone(&comparison));
@@ -76,7 +75,8 @@ async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
     Ok(Some(comparison))
 }
 
-fn read(query: &str) -> Result<Chosen> {
+/// Reads a query of `/compare`.
+pub(crate) fn read(query: &str) -> Result<Chosen> {
     let uri: Uri = format!("/compare?{query}").parse().map_err(|fault| Error::Invalid(format!("query: {fault}")))?;
     let Query(chosen) = Query::<Chosen>::try_from_uri(&uri)?;
     Ok(chosen)
@@ -135,6 +135,7 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], key: &Key) -> Re
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let have_ended = runs.iter().all(|run| run.phase.is_final());
     let (mut options, mut known) = (chosen.options()?, context::load(state, &runs).await?);
+    options.address = Some(chosen.address(ids));
     if key.with_series {
         options.by = options.by.of_picked(&runs);
     }
@@ -160,7 +161,8 @@ async fn compared(runs: Vec<Run>, marks: Marks, options: Options, known: Compari
 pub(crate) const MAX_RECORDED: usize = 60;
 
 /// Adds the time series of one setting: the requested one, or the first that has any.
-async fn add_timeseries(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
+async fn add_timeseries(state: &AppState, comparison: &mut Comparison) -> Result<()> {
+    let setting = comparison.options.setting;
     let counting = |row: &Row| -> Vec<RunId> {
         let each = (MAX_RECORDED / row.compared_cells().count().max(1)).max(1);
         row.compared_cells().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()

@@ -7,6 +7,7 @@
 //! [`notes`] and [`charts`]. All of that is
 //! pure, as is [`builder`], which chooses two sides: [`load`] reads the runs of a comparison, [`pages`] and [`api`] show it.
 
+pub mod address;
 pub mod anonymous;
 pub mod answer;
 pub mod api;
@@ -15,6 +16,7 @@ pub mod cache;
 pub mod cell;
 pub mod charts;
 pub mod chosen;
+pub mod ci;
 pub mod comparability;
 pub mod comparison_context;
 pub mod context;
@@ -29,11 +31,13 @@ pub mod matrix;
 pub mod metric;
 pub mod metric_lines;
 pub mod min_effect;
+pub mod more;
 pub mod note;
 pub mod notes;
 pub mod pages;
 pub mod pair;
 pub mod past;
+pub mod proposal;
 pub mod rendered;
 pub mod scatter;
 pub mod selection;

@@ -5,6 +5,7 @@ use askama_web::WebTemplate;
 use axum::{
     extract::{RawQuery, State},
     http::Uri,
+    response::{IntoResponse, Redirect, Response},
 };
 use axum_extra::extract::Query;
 
@@ -20,7 +21,9 @@ use crate::{
     },
     auth::{caller::Read, model::Scope},
     compare::{
+        address::Address,
         builder::{Builder, Candidates, Choice},
+        ci::Pipeline,
         load,
         rendered::Rendered,
         store,
@@ -67,8 +70,8 @@ pub struct Actions {
     pub query: String,
     /// Ids of its runs, separated by commas.
     pub runs: String,
-    /// Ids of the runs of the baseline and of the challenger, if it compares two.
-    sides: Option<[String; 2]>,
+    /// What a pipeline needs, if it compares two.
+    pub ci: Option<Pipeline>,
     open: Vec<OpenDifference>,
     scope: Scope,
 }
@@ -79,7 +82,7 @@ impl Actions {
         Self {
             query,
             runs: comparison.map_or_else(String::new, |comparison| joined(&comparison.run_ids())),
-            sides: comparison.and_then(Comparison::sides),
+            ci: comparison.and_then(Pipeline::new),
             open: comparison.map_or_else(Vec::new, |comparison| open_differences(&comparison.rows)),
             scope,
         }
@@ -88,14 +91,6 @@ impl Actions {
     /// Returns the URL of the report in a format.
     pub fn report(&self, format: &str) -> String {
         format!("/api/v1/report?{}&format={format}", self.query)
-    }
-
-    /// Returns the URL of the gate with the challenger as candidate, for a comparison of two.
-    pub fn gate(&self) -> Option<String> {
-        let [baseline, candidate] = self.sides.as_ref()?;
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("baseline", baseline).append_pair("candidate", candidate);
-        Some(format!("/gate?{}", query.finish()))
     }
 
     /// Differences in work that the user may accept.
@@ -109,13 +104,13 @@ impl Actions {
     }
 }
 
-/// `GET /compare?runs=…&baseline=…`, or `?candidate=…&against=…` from the form.
-pub async fn compare(
-    Read(caller): Read,
-    State(state): State<AppState>,
-    RawQuery(query): RawQuery,
-) -> Result<ComparePage> {
+/// `GET /compare?runs=…&baseline=…`, or `?candidate=…&against=…` from the form. One experiment has a page of its own.
+pub async fn compare(Read(caller): Read, State(state): State<AppState>, RawQuery(query): RawQuery) -> Result<Response> {
     let mut query = query.unwrap_or_default();
+    if let Some(experiment) = load::read(&query)?.experiment() {
+        let pairs = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name != "experiments");
+        return Ok(Redirect::to(&Address::of_experiment(&experiment).with(pairs)).into_response());
+    }
     let mut comparison = load::page_if_any(&state, &query).await?;
     let mut builder = None;
     if comparison.is_none() {
@@ -128,7 +123,8 @@ pub async fn compare(
     }
     let title = comparison.as_ref().map_or_else(|| "Compare".to_owned(), |comparison| comparison.title.clone());
     let acts = Actions::new(query, comparison.as_ref().map(|rendered| &***rendered), caller.scope);
-    Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), builder, comparison, acts })
+    let shell = Shell::signed_in(title, Section::Compare, &caller.name);
+    Ok(ComparePage { shell, builder, comparison, acts }.into_response())
 }
 
 async fn fill_in(state: &AppState, query: &str) -> Result<Builder> {

@@ -10,7 +10,7 @@ use super::{
     },
 };
 use crate::{
-    compare::{chosen::Options, stat::CrossExperimentStat},
+    compare::{chosen::Options, more::MoreRepetitions, stat::CrossExperimentStat},
     runs::model::Run,
 };
 
@@ -38,6 +38,8 @@ pub struct PairAnswer {
     pub p: Option<f64>,
     /// Minimum detectable effect, found in 80 % of such comparisons, as a share.
     pub detectable: Option<f64>,
+    /// Repetitions that would find a smaller difference.
+    pub more: Option<MoreRepetitions>,
     /// Variation between experiments, if they were not measured in turn.
     pub apart: Option<CrossExperimentStat>,
 }
@@ -224,15 +226,18 @@ impl Basis {
         };
         let noise = cells.map(|cell| cell.noise.get(&metric).copied());
         let effect = self.effect(metric, shown);
+        let min_effect = options.min_effect.for_metric(metric);
+        let detectable = question.and_then(|_| self.detectable(metric, noise, level, min_effect));
+        let more = detectable.filter(|_| decision == Decision::NoDifference);
         PairAnswer {
             decision,
             effect: if decision == Decision::NoDifference { effect.map(Effect::undecided) } else { effect },
             points: self.points(metric),
             compared: self.counts(),
             p: question.map(|question| question.corrected),
-            detectable: question
-                .and_then(|_| self.detectable(metric, noise, level, options.min_effect.for_metric(metric))),
-            apart: self.apart_stat(metric, noise, level, options.min_effect.for_metric(metric)),
+            detectable,
+            more: more.and_then(|found| self.more(found, noise, level, min_effect)),
+            apart: self.apart_stat(metric, noise, level, min_effect),
         }
     }
 
@@ -260,6 +265,7 @@ impl Basis {
             compared: self.counts(),
             p: None,
             detectable: None,
+            more: None,
             apart: None,
         }
     }
@@ -282,6 +288,19 @@ impl Basis {
             }
             Self::Apart(_, Err(_)) => None,
         }
+    }
+
+    /// Returns how many more repetitions would find less than `found`.
+    fn more(
+        &self,
+        found: f64,
+        noise: [Option<statistics::Noise>; 2],
+        level: f64,
+        min_effect: f64,
+    ) -> Option<MoreRepetitions> {
+        let Self::InTurn(strata, _) = self else { return None };
+        let now = self.counts().into_iter().min()?;
+        MoreRepetitions::for_less(now, found, power::scatter(strata, noise)?, level, min_effect)
     }
 
     fn apart_stat(

@@ -114,11 +114,12 @@ impl HtmlSafe for SentenceHtml<'_> {}
 /// A difference in a metric in words, and the conjunction that follows: `25.0 % faster` than, `2.1× as fast` as,
 /// `33.0 % less CPU time per request` than.
 pub fn difference(metric: Metric, by: f64) -> (String, &'static str) {
-    let factor = (!metric.is_share() && by >= 1.0).then(|| format!("{:.1}×", 1.0 + by));
+    let factor = (!metric.is_share() && by >= 1.0).then(|| format::times(1.0 + by));
     let amount = metric.difference(Some(by.abs()));
     let amount = amount.text().trim_start_matches('+');
     match (metric.word(by), factor) {
         ("faster", Some(factor)) => (format!("{factor} as fast"), "as"),
+        ("slower", Some(factor)) => (format!("{factor} as slow"), "as"),
         ("more", Some(factor)) => (format!("{factor} as much {}", metric.name()), "as"),
         (word @ ("faster" | "slower"), _) => (format!("{amount} {word}"), "than"),
         (word, _) => (format!("{amount} {word} {}", metric.name()), "than"),

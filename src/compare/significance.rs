@@ -16,7 +16,7 @@ use super::{
     statistics::{self, Decision, Leader, power},
 };
 use crate::{
-    compare::{chosen::Options, comparison_context::ComparisonContext},
+    compare::{chosen::Options, comparison_context::ComparisonContext, more::MoreRepetitions},
     metrics,
 };
 
@@ -222,6 +222,10 @@ fn judge(stat: &mut Stat, answer: &PairAnswer, min_effect: f64, enough: usize) {
     stat.min_effect = Some(min_effect);
     stat.compared = Some(answer.compared);
     stat.needed = (answer.decision == Decision::TooFew).then(|| enough.max(fewest + 1));
+    stat.more = match (answer.decision, stat.needed) {
+        (Decision::TooFew, Some(needed)) => Some(MoreRepetitions { repetitions: needed - fewest, shows: None }),
+        _ => answer.more,
+    };
     stat.apart = answer.apart;
     stat.decision = Some(answer.decision);
 }

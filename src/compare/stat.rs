@@ -7,6 +7,7 @@ use super::finding::Finding;
 use crate::{
     compare::{
         metric::Metric,
+        more::MoreRepetitions,
         statistics::{Decision, Effect, Spread, TooLittlePast},
     },
     web::{
@@ -47,6 +48,9 @@ pub struct Stat {
     /// Repetitions needed on each side to find a difference; null unless there are too few.
     #[serde(default)]
     pub needed: Option<usize>,
+    /// Repetitions to add to each side to find a smaller difference; null if that takes far more, or is found already.
+    #[serde(default)]
+    pub more: Option<MoreRepetitions>,
     /// Variation between experiments, if not measured in turn with the baseline.
     #[serde(default)]
     pub apart: Option<CrossExperimentStat>,
@@ -86,6 +90,7 @@ impl Stat {
             min_effect: None,
             compared: None,
             needed: None,
+            more: None,
             apart: None,
             decision: None,
             best: false,

@@ -5,6 +5,7 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 
 use super::{
+    address::Address,
     answer::{Answer, Headline},
     cell::{Cell, Row, rows},
     charts, differences, equal_work, headline,
@@ -75,18 +76,18 @@ pub struct Comparison {
     /// Time-series charts of one setting, only for pages.
     #[serde(skip)]
     pub timeseries: Option<TimeseriesCharts>,
-    /// The metric of the matrix, if not throughput and p99.
-    #[serde(skip)]
-    pub matrix: Option<Metric>,
     /// The minimum effect, if not the default: `rps:2,p99_ms:5`.
     #[serde(default)]
     pub min_effect: String,
     /// The metric that is tested first, if not the default.
     #[serde(default)]
     pub primary: Option<Metric>,
-    /// Query parameters of the page that select the runs.
+    /// Its page on the site.
     #[serde(skip)]
-    pub keep: Vec<(String, String)>,
+    pub address: Address,
+    /// Its options.
+    #[serde(skip)]
+    pub options: Options,
     /// Where the comparison is shown.
     #[serde(skip)]
     pub place: Surface,
@@ -150,6 +151,7 @@ impl Comparison {
         }
         let compared = Base { subject: base, is_chosen: chosen.is_some() };
         let questions = significance::answer(&mut rows, compared, options, known);
+        let address = options.address.clone().unwrap_or_else(|| Address::of_runs(&ids));
         let has_confounders = !options.allow_confounders
             && rows.iter().any(|row| row.compared_cells().count() > 1 && !row.confounders.is_empty());
         let excluded = excluded_runs(&subjects, &rows);
@@ -173,16 +175,17 @@ impl Comparison {
             excluded,
             by,
             asked: questions,
-            with_confounders: has_confounders.then(|| options.with_confounders(&ids)),
+            with_confounders: has_confounders
+                .then(|| address.with(Options { allow_confounders: true, ..options.clone() }.parameters())),
             differences: differences::chart(&subjects, base, &rows),
             charts,
             subjects,
             rows,
             timeseries: None,
-            matrix: options.matrix,
             min_effect: options.min_effect.text(),
             primary: options.primary,
-            keep: Vec::new(),
+            address,
+            options: options.clone(),
             place: Surface::default(),
         }
     }
@@ -197,7 +200,7 @@ impl Comparison {
     /// Returns the comparison for readers without access to the site.
     #[must_use]
     pub fn outside(self) -> Self {
-        Self { place: Surface::Outside, keep: Vec::new(), ..self }
+        Self { place: Surface::Outside, ..self }
     }
 
     /// Whether it is shown on the site.
@@ -206,9 +209,9 @@ impl Comparison {
     }
 
     /// URL for accepting differences in work; none if there are none or it is shown outside the site.
-    pub fn acceptance(&self) -> Option<String> {
+    pub fn acceptance(&self) -> Option<&'static str> {
         let is_open = self.rows.iter().any(|row| !row.has_equal_work());
-        (self.is_inside() && is_open).then(|| format!("/compare?runs={}#accept", joined(&self.run_ids())))
+        (self.is_inside() && is_open).then_some("#accept")
     }
 
     /// Ids of its runs, by setting.
@@ -239,20 +242,20 @@ impl Comparison {
     /// Query of the page with these runs and options, and another baseline.
     pub fn swapped(&self) -> Option<String> {
         let (challenger, _) = self.pair().filter(|_| self.is_inside())?;
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.parameters());
-        query.append_pair("baseline", &challenger.key);
-        Some(query.finish())
+        let options = Options { baseline: Some(challenger.key.clone()), ..self.options.clone() };
+        Some(self.address.with(options.parameters()))
     }
 
-    /// Query parameters of the page: the runs and the options that are not the default, without the baseline.
-    pub fn parameters(&self) -> Vec<(String, String)> {
-        let by = (self.by != By::default()).then(|| ("by", self.by.key().to_owned()));
-        let min_effect = (!self.min_effect.is_empty()).then(|| ("min_effect", self.min_effect.clone()));
-        let primary = self.primary.map(|metric| ("primary", metric.key().to_owned()));
-        let matrix = self.matrix.map(|metric| ("matrix", metric.key().to_owned()));
-        let options = [by, min_effect, primary, matrix].into_iter().flatten();
-        self.keep.iter().cloned().chain(options.map(|(name, value)| (name.to_owned(), value))).collect()
+    /// Query parameters of the page that its form of options keeps.
+    pub fn kept(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let accepted = self.options.allow_confounders.then(|| ("allow_confounders", "true".to_owned()));
+        self.address.selection.iter().cloned().chain(accepted)
+    }
+
+    /// Query parameters of the page that the form of its time series keeps.
+    pub fn kept_for_series(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let options = Options { setting: None, ..self.options.clone() };
+        self.address.selection.iter().cloned().chain(options.parameters())
     }
 
     /// Ids of the runs of the baseline and of the challenger, separated by commas, if there are two subjects.
@@ -281,7 +284,7 @@ impl Comparison {
             return Vec::new();
         }
         let default = || [Metric::Rps, Metric::P99Ms].into_iter().filter(|metric| self.is_known(*metric)).collect();
-        let metrics: Vec<Metric> = self.matrix.map_or_else(default, |metric| vec![metric]);
+        let metrics: Vec<Metric> = self.options.matrix.map_or_else(default, |metric| vec![metric]);
         metrics.into_iter().map(|metric| Matrix::new(&self.subjects, &self.rows, metric)).collect()
     }
 

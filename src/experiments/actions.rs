@@ -8,12 +8,13 @@ use axum::{
     response::Redirect,
 };
 use brewbench_wire::now_ms;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::submission::{self, MAX_RUNS};
 use crate::{
     app::{
-        error::{Error, ErrorBody, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         ids::ExperimentId,
         input::Input,
         state::AppState,
@@ -210,6 +211,19 @@ pub struct AddPage {
     experiment: Experiment,
     /// Number of runs of one repetition.
     cells: String,
+    proposed: u32,
+}
+
+/// Query parameters of the form.
+#[derive(Debug, Deserialize)]
+pub struct AddQuery {
+    /// The proposed number of repetitions.
+    #[serde(default = "two")]
+    repetitions: u32,
+}
+
+fn two() -> u32 {
+    2
 }
 
 /// `GET /experiments/{id}/repetitions`
@@ -217,11 +231,13 @@ pub async fn add_form(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
+    QueryParams(AddQuery { repetitions: proposed }): QueryParams<AddQuery>,
 ) -> Result<AddPage> {
     let experiment = find(&state, &id).await?;
     let Plan { targets, sizes, loads, .. } = &experiment.plan;
     let cells = format::plural(targets.len() * sizes.len() * loads.len().max(1), "run");
-    Ok(AddPage { shell: Shell::signed_in("Add repetitions", Section::Experiments, &caller.name), experiment, cells })
+    let shell = Shell::signed_in("Add repetitions", Section::Experiments, &caller.name);
+    Ok(AddPage { shell, experiment, cells, proposed })
 }
 
 /// `POST /experiments/{id}/repetitions`

@@ -4,6 +4,8 @@ mod current;
 mod run_list;
 mod so_far;
 
+use std::sync::Arc;
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
@@ -11,7 +13,6 @@ use axum::{
     response::IntoResponse,
 };
 use brewbench_wire::now_ms;
-use serde::Deserialize;
 use url::form_urlencoded;
 
 use self::{
@@ -31,7 +32,14 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    compare::{chosen::Options, load, view::Comparison},
+    compare::{
+        address::Address,
+        chosen::{Chosen, Options},
+        load,
+        pages::Actions,
+        rendered::Rendered,
+        view::Comparison,
+    },
     experiments::{
         describe::describe_plan,
         knee::history::Search,
@@ -119,12 +127,13 @@ pub struct ExperimentView {
     power: Option<PlanPower>,
     searches: Vec<Search>,
     /// Present once there are results to compare.
-    comparison: Option<Comparison>,
+    comparison: Option<Arc<Rendered>>,
     /// Links to its profiles.
     profiles: Vec<SettingLinks>,
     runs: RunList,
-    baseline: Option<String>,
-    scope: Scope,
+    /// Query of its live updates.
+    query: String,
+    acts: Actions,
 }
 
 /// The data of an experiment's page.
@@ -133,19 +142,20 @@ struct PageData {
     so_far: Option<SoFar>,
     marks: Marks,
     feed: LiveFeed,
-    baseline: Option<String>,
+    options: Options,
     scope: Scope,
 }
 
 impl PageData {
-    async fn read(state: &AppState, id: &ExperimentId, baseline: Option<String>, scope: Scope) -> Result<Self> {
+    async fn read(state: &AppState, id: &ExperimentId, chosen: Chosen, scope: Scope) -> Result<Self> {
         let full = lookup::find_with_runs(state, id).await?;
         let marks = marks(state, &full).await?;
-        Ok(Self::new(full, marks, state.memory(), baseline, scope))
+        let options = Options { address: Some(Address::of_experiment(id)), ..chosen.options()? };
+        Ok(Self::new(full, marks, state.memory(), options, scope))
     }
 
-    fn new(full: ExperimentWithRuns, marks: Marks, feed: LiveFeed, baseline: Option<String>, scope: Scope) -> Self {
-        let mut data = Self { so_far: None, full, marks, feed, baseline, scope };
+    fn new(full: ExperimentWithRuns, marks: Marks, feed: LiveFeed, options: Options, scope: Scope) -> Self {
+        let mut data = Self { so_far: None, full, marks, feed, options, scope };
         data.compare_pairs();
         data
     }
@@ -159,18 +169,30 @@ impl PageData {
 
     fn compare_pairs(&mut self) {
         let ExperimentWithRuns { experiment, progress, narrowing, power, runs, .. } = &self.full;
-        let (baseline, is_over) = (self.baseline.as_deref(), progress.is_over());
+        let (baseline, is_over) = (self.options.baseline.as_deref(), progress.is_over());
         let (narrowing, power) = (narrowing.as_ref(), power.as_ref());
         self.so_far = SoFar::new(&experiment.plan, runs, narrowing, power, baseline, &self.marks, is_over);
     }
 
-    async fn comparison(&self, state: &AppState) -> Result<Option<Comparison>> {
+    /// Compares the runs so far; once the experiment is over, the comparison is cached and has time series.
+    async fn comparison(&self, state: &AppState) -> Result<Option<Arc<Rendered>>> {
         let ExperimentWithRuns { progress, runs, .. } = &self.full;
-        let options = Options { baseline: self.baseline.clone(), ..Options::default() };
-        load_comparison(state, progress, runs, &self.marks, options).await
+        if progress.is_over() && !runs.is_empty() {
+            return load::page_if_any(state, &self.query()).await;
+        }
+        let comparison = load_comparison(state, progress, runs, &self.marks, self.options.clone()).await?;
+        Ok(comparison.map(|comparison| Arc::new(comparison.into())))
     }
 
-    fn view(&self, comparison: Option<Comparison>) -> ExperimentView {
+    /// Returns the comparison's query outside the page of the experiment.
+    fn query(&self) -> String {
+        form_urlencoded::Serializer::new(String::new())
+            .append_pair("experiments", self.full.experiment.id.as_str())
+            .extend_pairs(self.options.parameters())
+            .finish()
+    }
+
+    fn view(&self, comparison: Option<Arc<Rendered>>) -> ExperimentView {
         ExperimentView::new(self.full.clone(), comparison, self)
     }
 }
@@ -191,9 +213,10 @@ pub async fn load_comparison(
 }
 
 impl ExperimentView {
-    fn new(full: ExperimentWithRuns, comparison: Option<Comparison>, data: &PageData) -> Self {
+    fn new(full: ExperimentWithRuns, comparison: Option<Arc<Rendered>>, data: &PageData) -> Self {
+        let acts = Actions::new(data.query(), comparison.as_deref().map(|rendered| &**rendered), data.scope);
         let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } = full;
-        let PageData { full: _, so_far, marks, feed, baseline, scope } = data;
+        let PageData { full: _, so_far, marks, feed, options, scope } = data;
         let rate = |run: &Run| feed.rate(run.id.to_wire().ok()?).map(|rate| rate.rps);
         Self {
             description: describe_plan(&experiment.plan),
@@ -209,8 +232,8 @@ impl ExperimentView {
             repeated,
             power,
             searches: searches.unwrap_or_default(),
-            baseline: baseline.clone(),
-            scope: *scope,
+            query: options_query(options),
+            acts,
         }
     }
 
@@ -233,7 +256,7 @@ impl ExperimentView {
     }
 
     fn may_submit(&self) -> bool {
-        self.scope >= Scope::Submit
+        self.acts.may_submit()
     }
 
     /// Whether the user may submit it again: not if it was imported.
@@ -263,22 +286,14 @@ impl ExperimentView {
         }
     }
 
-    /// Returns the URL of the same comparison with its options, and the form to share it.
-    fn share_address(&self) -> String {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("experiments", self.experiment.id.as_str())
-            .extend_pairs(self.baseline.iter().map(|key| ("baseline", key)))
-            .finish();
-        format!("/compare?{query}#share")
-    }
-
     /// Returns the URL for live updates, encoded so that it is safe inside a quoted expression.
     fn live_address(&self) -> String {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(self.baseline.iter().map(|key| ("baseline", key)))
-            .finish();
-        format!("/experiments/{}/live?{query}", self.experiment.id)
+        format!("/experiments/{}/live?{}", self.experiment.id, self.query)
     }
+}
+
+fn options_query(options: &Options) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(options.parameters()).finish()
 }
 
 /// Returns the marks of the targets in its plan, so that colours do not change as results arrive.
@@ -287,27 +302,14 @@ async fn marks(state: &AppState, full: &ExperimentWithRuns) -> Result<Marks> {
     Ok(crate::catalog::store::marks(&state.db.read, &targets).await?)
 }
 
-/// Query parameters of the page.
-#[derive(Debug, Deserialize)]
-pub struct PageQuery {
-    /// The target that differences are relative to.
-    baseline: Option<String>,
-}
-
-impl PageQuery {
-    fn baseline(self) -> Option<String> {
-        self.baseline.filter(|key| !key.is_empty())
-    }
-}
-
-/// `GET /experiments/{id}?baseline=…`
+/// `GET /experiments/{id}?baseline=…`, with the options of `/compare`.
 pub(crate) async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    QueryParams(query): QueryParams<PageQuery>,
+    QueryParams(chosen): QueryParams<Chosen>,
 ) -> Result<ExperimentPage> {
-    let data = PageData::read(&state, &id, query.baseline(), caller.scope).await?;
+    let data = PageData::read(&state, &id, chosen, caller.scope).await?;
     let view = data.view(data.comparison(&state).await?);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
     Ok(ExperimentPage { shell, view })
@@ -318,9 +320,9 @@ pub(crate) async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    QueryParams(query): QueryParams<PageQuery>,
+    QueryParams(chosen): QueryParams<Chosen>,
 ) -> Result<impl IntoResponse> {
-    let data = PageData::read(&state, &id, query.baseline(), caller.scope).await?;
+    let data = PageData::read(&state, &id, chosen, caller.scope).await?;
     let topic = Topic::Experiment(data.full.experiment.id.clone());
     let view = LiveExperiment { state: state.clone(), compared: usize::MAX, data };
     live::follow(&state, &caller.name, topic, view)
@@ -398,7 +400,9 @@ mod tests {
             runs,
         };
         let baseline = Some("servy".to_owned());
-        PageData::new(full, Marks::default(), LiveFeed::default(), baseline, scope).view(comparison)
+        let options = Options { baseline, ..Options::default() };
+        let data = PageData::new(full, Marks::default(), LiveFeed::default(), options, scope);
+        data.view(comparison.map(|comparison| Arc::new(comparison.into())))
     }
 
     fn page(view: ExperimentView) -> String {
@@ -437,7 +441,8 @@ mod tests {
     #[test]
     fn a_hostile_name_stays_text_and_a_hostile_baseline_stays_in_its_string() {
         let mut view = view("<script>alert(1)</script>", vec![queued("servy")], Scope::Read);
-        view.baseline = Some("');alert(1);//\"><script>alert(2)</script>".to_owned());
+        let baseline = Some("');alert(1);//\"><script>alert(2)</script>".to_owned());
+        view.query = options_query(&Options { baseline, ..Options::default() });
         let html = page(view);
         assert!(!html.contains("<script>alert") && !html.contains("');alert"), "{html}");
     }

@@ -52,7 +52,7 @@ fn too_few(role: &str, runs: &[Run], suspect: Suspect) -> Option<String> {
     let excluded = Suspect::Accepted.usable(runs).len() - usable;
     let hint = match excluded {
         0 => String::new(),
-        count => format!("; {} excluded, include with --accept-suspect", plural(count, "suspect run")),
+        count => format!("; {} excluded", plural(count, "suspect run")),
     };
     (usable < MIN_REPETITIONS)
         .then(|| format!("too few repetitions: the {role} has {usable} of at least {MIN_REPETITIONS}{hint}"))

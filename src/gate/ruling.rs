@@ -35,7 +35,7 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
     let metric = rule.metric;
     if let Some(why) = basis.too_little_past() {
         return Ruling::cannot_say(format!(
-            "not measured in turn, and {}; measure both again in one experiment (run new --against)",
+            "not measured in turn, and {}; measure both again in one experiment",
             why.because()
         ));
     }

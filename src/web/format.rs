@@ -77,18 +77,14 @@ fn decimals_of_small(small: f64) -> usize {
     (3..12).find(|decimals| small * 10_f64.powi(*decimals) >= 10.0).unwrap_or(12).unsigned_abs() as usize
 }
 
-/// From this ratio on, a factor is easier to read than a percentage.
-const TIMES: f64 = 100.0;
-
-/// A relative difference (0.283) with its sign: `+28.3 %`, `−22.1 %`; a huge one as a factor: `×151`.
+/// A relative difference (0.283) with its sign: `+28.3 %`, `−22.1 %`; from twofold on as a factor: `2.1×`, `151×`.
 pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
     figure(*ratio.borrow(), |ratio| {
-        if ratio >= TIMES {
-            return format!("×{}", number(Some(ratio + 1.0)).text());
+        if ratio >= 1.0 {
+            return times(ratio + 1.0);
         }
         let percent = ratio * 100.0;
-        let digits =
-            if percent.abs() < 99.95 { format!("{:.1}", percent.abs()) } else { significant_at(percent.abs(), 0) };
+        let digits = format!("{:.1}", percent.abs());
         let sign = match digits.as_str() {
             "0.0" => "±",
             _ if percent < 0.0 => "−",
@@ -96,6 +92,11 @@ pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
         };
         format!("{sign}{digits}{NBSP}%")
     })
+}
+
+/// A factor from two on: `2.1×`, `151×`.
+pub fn times(factor: f64) -> String {
+    if factor < 99.95 { format!("{factor:.1}×") } else { format!("{}×", number(Some(factor)).text()) }
 }
 
 /// A difference between two shares in percentage points, with its sign: `+0.30 points`.
@@ -308,8 +309,9 @@ mod tests {
             (-0.221, "−22.1 %"),
             (0.0, "±0.0 %"),
             (-0.0001, "±0.0 %"),
-            (12.0, "+1,200 %"),
-            (149.5, "×150.5"),
+            (1.14, "2.1×"),
+            (12.0, "13.0×"),
+            (149.5, "150.5×"),
         ] {
             assert_eq!(plain(&change(Some(ratio))), text);
         }

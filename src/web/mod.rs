@@ -6,6 +6,7 @@ pub mod axis;
 pub mod badge;
 pub mod card;
 pub mod chart;
+pub mod command_line;
 pub mod confirm;
 pub mod contents;
 pub mod errors;

@@ -4,7 +4,9 @@ use std::{fmt::Write, process::ExitCode};
 
 use brewbench::{
     app::ids::joined,
-    compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, trust::Trust, view::Comparison},
+    compare::{
+        cell::Cell, metric::Metric, proposal::Proposal, selection::By, stat::Stat, trust::Trust, view::Comparison,
+    },
     metrics,
 };
 use brewbench_io::client::Client;
@@ -139,6 +141,10 @@ pub fn text(comparison: &Comparison) -> String {
     }
     let Trust { level, text: why, .. } = &comparison.answer.trust;
     let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}: {why}", level.title()))));
+    if let Some(Proposal { experiment, repetitions, text: what }) = &comparison.answer.more {
+        let _ = writeln!(text, "{}", wrapped(&plain(what)));
+        let _ = writeln!(text, "  brewbench experiment add {experiment} --repeat {repetitions}");
+    }
     for note in &comparison.notes {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
         if let Some([run, with]) = &note.environments {

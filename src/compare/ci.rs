@@ -1,0 +1,73 @@
+//! How a pipeline repeats a comparison of two targets: commands with their names. Pure.
+
+use crate::{
+    compare::{selection::By, view::Comparison},
+    web::command_line::quoted,
+};
+
+/// The name of the baseline in the commands.
+pub const BASELINE: &str = "main";
+
+/// The proposed rules of the gate.
+const RULES: [&str; 3] = ["rps<-5%", "p99>10%", "error_rate>0.1%"];
+
+/// What a pipeline needs. Template: `compare/_ci.html`, variable `ci`.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    /// Ids of the runs of the baseline and of the candidate, separated by commas.
+    pub sides: [String; 2],
+    /// The commands, one per line; none unless two targets are compared.
+    pub commands: Option<String>,
+}
+
+impl Pipeline {
+    /// Returns what a pipeline needs to repeat a comparison of two.
+    pub fn new(comparison: &Comparison) -> Option<Self> {
+        let sides = comparison.sides()?;
+        let (candidate, baseline) = comparison.pair()?;
+        let are_targets = comparison.by == By::Target && candidate.target != baseline.target;
+        let commands = are_targets.then(|| commands(&quoted(&baseline.target), &quoted(&candidate.target)));
+        Some(Self { sides, commands })
+    }
+
+    /// The rules that a form proposes.
+    pub fn rules(&self) -> String {
+        RULES.join(", ")
+    }
+}
+
+fn commands(baseline: &str, candidate: &str) -> String {
+    let rules: String = RULES.iter().map(|rule| format!(" --fail-on {}", quoted(rule))).collect();
+    format!(
+        "brewbench run new --against {BASELINE} --target {candidate} --repeat 10 --wait --json > runs.json\n\
+         experiment=$(jq -r .experiment.id runs.json)\n\
+         brewbench compare --baseline $experiment --baseline-target {baseline} \\\n  \
+         --candidate $experiment --candidate-target {candidate} \\\n \
+         {rules} \\\n  --markdown gate.md --junit gate.xml"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::testing::{repeated, run},
+        web::series_style::Marks,
+    };
+
+    #[test]
+    fn the_commands_name_both_targets() {
+        let runs = ["it's", "servy"].into_iter().flat_map(|name| repeated(|n| run(name, n))).collect();
+        let pipeline = Pipeline::new(&Comparison::new(runs, &Marks::default(), Some("servy"))).expect("two targets");
+        let expected = r#"brewbench run new --against main --target 'it'\''s' --repeat 10 --wait --json > runs.json
+experiment=$(jq -r .experiment.id runs.json)
+brewbench compare --baseline $experiment --baseline-target servy \
+  --candidate $experiment --candidate-target 'it'\''s' \
+  --fail-on 'rps<-5%' --fail-on 'p99>10%' --fail-on 'error_rate>0.1%' \
+  --markdown gate.md --junit gate.xml"#;
+        assert_eq!(pipeline.commands.as_deref(), Some(expected));
+        assert!(pipeline.sides[0].contains("servy-1") && pipeline.sides[1].contains("it's-1"), "{pipeline:?}");
+        let alone = Comparison::new(repeated(|n| run("servy", n)).into_iter().collect(), &Marks::default(), None);
+        assert!(Pipeline::new(&alone).is_none());
+    }
+}
