@@ -100,9 +100,8 @@ impl fmt::Display for Strip {
         let Self { axis, gain, tone } = self;
         let [ratio, low, high] = [gain.ratio, gain.low, gain.high].map(|ratio| axis.place(ratio));
         write!(f, r#"<svg class="interval {}" aria-hidden="true">"#, tone.class())?;
-        for end in [MARGIN, 50.0, 100.0 - MARGIN] {
-            let class = if end == 50.0 { "zero" } else { "end" };
-            write!(f, r#"<line class="{class}" x1="{end}%" x2="{end}%" y1="2" y2="18"/>"#)?;
+        for (class, place) in [("end", MARGIN), ("zero", 50.0), ("end", 100.0 - MARGIN)] {
+            write!(f, r#"<line class="{class}" x1="{place}%" x2="{place}%" y1="2" y2="18"/>"#)?;
         }
         write!(
             f,

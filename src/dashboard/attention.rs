@@ -121,9 +121,12 @@ pub fn of_results(lines: &[ListedExperiment], may_submit: bool) -> Vec<Item> {
             causes.entry(trust.codes.first()).or_default().push((line, trust));
         }
     }
-    let path = |id: &ExperimentId| match may_submit {
-        true => ("Run again", format!("/experiments/new?experiment={id}")),
-        false => ("Show", format!("/experiments/{id}")),
+    let path = |id: &ExperimentId| {
+        if may_submit {
+            ("Run again", format!("/experiments/new?experiment={id}"))
+        } else {
+            ("Show", format!("/experiments/{id}"))
+        }
     };
     let item = |results: Vec<(&ListedExperiment, &Trust)>| {
         let (newest, trust) = results.first()?;

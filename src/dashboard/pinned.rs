@@ -73,7 +73,9 @@ pub async fn load(state: &AppState, caches: &Caches, caller: &Caller) -> Result<
     }
     let targets: Vec<&str> = list.iter().map(|one| one.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-    list.iter_mut().for_each(|one| one.mark = marks.of(&one.target));
+    for one in &mut list {
+        one.mark = marks.of(&one.target);
+    }
     Ok(Trends { are_pinned: !pins.is_empty(), list })
 }
 

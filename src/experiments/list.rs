@@ -198,14 +198,13 @@ pub async fn line(state: &AppState, experiment: Experiment) -> Result<ListedExpe
     }
     let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
     let progress = progress(&experiment, &runs, now_ms());
-    let answer = match known {
-        Some(known) => known.answer,
-        None => {
-            let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
-            let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-            let comparison = load_comparison(state, &progress, &runs, &marks, Options::default()).await?;
-            comparison.map(|comparison| comparison.answer)
-        }
+    let answer = if let Some(known) = known {
+        known.answer
+    } else {
+        let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
+        let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
+        let comparison = load_comparison(state, &progress, &runs, &marks, Options::default()).await?;
+        comparison.map(|comparison| comparison.answer)
     };
     let line = ListedExperiment::new(experiment, progress, answer);
     cache.keep(version, &line);

@@ -89,7 +89,9 @@ impl Race {
         let plan = &experiment.plan;
         let mut lanes: Vec<Lane> = plan.targets.iter().take(MAX_LANES).map(lane).collect();
         let most = lanes.iter().map(Lane::highest).fold(0.0, f64::max);
-        lanes.iter_mut().for_each(|lane| lane.most = most);
+        for lane in &mut lanes {
+            lane.most = most;
+        }
         let several = plan.sizes.len() * plan.loads.len() > 1;
         let size = size.iter().map(|size| size.name.clone());
         let parts = size.chain(crate::runs::load::describe_with(&current.spec, crate::runs::load::describe));
@@ -132,7 +134,7 @@ impl Lane {
 impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, r#"<svg class="lane {}" aria-hidden="true">"#, self.mark.colour())?;
-        write!(f, r#"<line class="zero" x1="{0}%" x2="{0}%" y1="2" y2="22"/>"#, MARGIN)?;
+        write!(f, r#"<line class="zero" x1="{MARGIN}%" x2="{MARGIN}%" y1="2" y2="22"/>"#)?;
         if let Some(now) = self.now {
             let end = self.place(now) - MARGIN;
             write!(f, r#"<rect x="{MARGIN}%" width="{end:.1}%" y="5" height="14"/>"#)?;
