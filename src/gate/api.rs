@@ -80,6 +80,12 @@ impl GateQuery {
         ![&self.baseline, &self.candidate].into_iter().any(|side| side.trim().is_empty())
     }
 
+    /// Whether an option is set that is not a side or a rule.
+    pub fn has_options(&self) -> bool {
+        let is_chosen = self.primary.as_deref().is_some_and(|key| !key.is_empty()) || self.max_repeat.is_some();
+        is_chosen || self.accept_suspect || !self.accept.is_empty()
+    }
+
     /// Returns its rules in one line.
     pub fn rules(&self) -> String {
         self.fail_on.join(", ")

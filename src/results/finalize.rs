@@ -26,13 +26,13 @@ use crate::{
         verdict::{
             generators,
             input::{Execution, StoredSeries, VerdictInput},
-            judge::{judge_failure, would_repeat},
+            judge::{is_alike, judge_failure, would_repeat},
             limits::Limits,
             model::Judgement,
             setup::clock_set,
         },
     },
-    runs::{model::RunSpec, store::retries},
+    runs::{model::RunSpec, store::retries, verdict::Verdict},
 };
 
 /// Larger packed series are dropped: agents send some 100 kB at most.
@@ -114,7 +114,7 @@ impl<'a> Conclusion<'a> {
         };
         endings::end(connection, id, &ending).await?;
         let is_refused = matches!(outcome.ended, Ended::Failed { cause: Cause::Script, .. });
-        if !is_refused && !judgement.as_ref().is_some_and(would_repeat) {
+        if !is_refused && !repeats(connection, id, judgement.as_ref()).await? {
             retries::queue_retry(connection, id, &RunId::now(), now).await?;
         }
         profiles::store(connection, id, profiles).await?;
@@ -124,6 +124,15 @@ impl<'a> Conclusion<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a retry would end in the same way.
+async fn repeats(connection: &mut SqliteConnection, id: &RunId, judgement: Option<&Judgement>) -> Result<bool> {
+    let Some(judgement) = judgement.filter(|judgement| judgement.verdict == Verdict::Invalid) else {
+        return Ok(false);
+    };
+    let others = retries::invalid_reasons_of_cell(connection, id).await?;
+    Ok(would_repeat(judgement) || others.iter().any(|other| is_alike(&judgement.reasons, other)))
 }
 
 fn packed(evidence: &Evidence) -> Result<Vec<u8>> {

@@ -61,6 +61,23 @@ async fn failed_and_invalid_runs_are_retried_up_to_a_limit_and_retries_are_shown
 }
 
 #[tokio::test]
+async fn a_cell_that_is_invalid_for_the_same_reason_again_is_not_retried_again() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"retries": 2, "repetitions": 2}))).await;
+    // A run and its retry, then the second repetition: what went wrong twice goes wrong again.
+    for _ in 0..3 {
+        let job = agent.job().await;
+        agent.finish(&job, &target_down()).await;
+    }
+    let full = wait_until_over(&app, &user, &experiment).await;
+    assert_eq!((runs.len(), full["runs"].as_array().map(Vec::len)), (2, Some(3)), "{full}");
+    let states: Vec<_> = full["runs"].as_array().expect("runs").iter().map(|run| text(&run["verdict"])).collect();
+    assert_eq!(states, ["invalid"; 3]);
+}
+
+#[tokio::test]
 async fn a_script_that_k6_refuses_is_not_retried() {
     let app = App::start().await;
     let user = app.user().await;

@@ -52,8 +52,8 @@ pub struct Demo {
     /// Then compare rust-hyper with itself in a container [default: without --target, if there is a container engine]
     #[arg(long)]
     containers: bool,
-    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their
-    /// limit]
+    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: the smallest that k6 can
+    /// load to its limit]
     #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
     /// Name of a scenario
@@ -69,7 +69,7 @@ pub struct Demo {
     #[arg(long, default_value = "2s", value_parser = duration::seconds)]
     warm_up: f64,
     /// Runs of each target at each size
-    #[arg(long, default_value_t = 6)]
+    #[arg(long, default_value_t = 8)]
     repeat: u32,
     /// Folder of the database
     #[arg(long, env = "BREWBENCH_DATA", default_value = "data")]
@@ -163,7 +163,8 @@ impl Demo {
         if !self.once {
             sample::import(client).await?;
         }
-        let sizes = if self.sizes.is_empty() { default_sizes(client, db, &about).await? } else { self.sizes.clone() };
+        let sizes =
+            if self.sizes.is_empty() { vec![default_size(client, db, &about).await?] } else { self.sizes.clone() };
         let targets =
             if self.targets.is_empty() { DEFAULT_TARGETS.map(str::to_owned).to_vec() } else { self.targets.clone() };
         let measured = self.experiment(client, targets, sizes.clone()).await?;
@@ -232,38 +233,25 @@ async fn agent(client: &Client, events: Events) -> anyhow::Result<About> {
 /// against 0.06 to 0.07 ms. With fewer cores targets would wait for k6 and look equally fast.
 const K6_CORES_PER_CORE: f64 = 3.0;
 
-/// vCPUs of sizes to add on machines too small for the default sizes, with [`FRACTION_MEMORY`].
-const FRACTIONS: [f64; 2] = [0.25, 0.1];
-const FRACTION_MEMORY: u64 = 256 << 20;
+/// The size that is added on a machine too small for the stored ones.
+const SMALL: (f64, u64) = (0.25, 256 << 20);
 
-/// Returns two sizes that k6 can load to their limit on this machine: the smallest, and the next with more vCPUs. Adds
-/// sizes if there are too few.
-async fn default_sizes(client: &Client, db: &Db, about: &About) -> anyhow::Result<Vec<String>> {
+/// Returns the smallest size that k6 can load to its limit on this machine. Adds one if there is none.
+async fn default_size(client: &Client, db: &Db, about: &About) -> anyhow::Result<String> {
     let sizes: SizeList = client.get("api/v1/sizes").await?;
     // Counts physical cores: a hyperthread is less than a core, and the target does not share its cores.
     let cores = about.physical_cores.unwrap_or(about.cores);
-    let mut fit: Vec<MachineSize> =
-        sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes)).collect();
-    for vcpus in FRACTIONS {
-        let differ = fit.iter().any(|size| fit[0].vcpus.total_cmp(&size.vcpus).is_ne());
-        let size = MachineSize {
-            name: size_name(vcpus, FRACTION_MEMORY, 1),
-            vcpus,
-            memory_bytes: FRACTION_MEMORY,
-            replicas: 1,
-        };
-        let exists = fit.iter().any(|size| size.vcpus.total_cmp(&vcpus).is_eq());
-        if !differ && !exists && leaves_room(&size, cores, about.memory_bytes) {
-            let added = catalog::api::store_size(db, size, &Caller::owner()).await;
-            fit.push(added.with_context(|| format!("cannot add a size of {vcpus} vCPU"))?);
-        }
+    let fit = sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes));
+    if let Some(smallest) = fit.min_by(|a, b| a.vcpus.total_cmp(&b.vcpus)) {
+        return Ok(smallest.name);
     }
-    fit.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus));
-    let Some(first) = fit.first() else {
+    let (vcpus, memory_bytes) = SMALL;
+    let size = MachineSize { name: size_name(vcpus, memory_bytes, 1), vcpus, memory_bytes, replicas: 1 };
+    if !leaves_room(&size, cores, about.memory_bytes) {
         bail!("no machine size fits this machine; set --size, or add a size with `brewbench size new`")
-    };
-    let second = fit.iter().find(|size| size.vcpus > first.vcpus);
-    Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())
+    }
+    let added = catalog::api::store_size(db, size, &Caller::owner()).await;
+    Ok(added.with_context(|| format!("cannot add a size of {vcpus} vCPU"))?.name)
 }
 
 /// Whether k6 has enough cores beside a target of this size. On a single core, every size passes.

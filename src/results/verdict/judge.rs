@@ -1,5 +1,7 @@
 //! Judges a run by all rules. Pure.
 
+use std::collections::BTreeSet;
+
 use brewbench_wire::{outcome::Cause, reports::summary::Figures};
 
 use crate::results::verdict::{
@@ -10,6 +12,9 @@ use crate::results::verdict::{
     negative, network, reach, retransmits, series, setup, stalled, steadiness, target, unsolicited,
 };
 use crate::runs::verdict::{Reason, Verdict};
+
+/// Reasons to be invalid that another attempt may not have: the machines may be the cause.
+const OF_MACHINES: [&str; 3] = [stalled::CODE, "generator_failed", "generator_lost"];
 
 /// Judges a run by its metrics; `context` is absent for an import, of which nothing else is known.
 pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) -> Judgement {
@@ -50,8 +55,18 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
 /// Whether a retry would end in the same way, because the script is the cause.
 pub fn would_repeat(judgement: &Judgement) -> bool {
     let of_script = [cut_short::CODE, exceptions::CODE, reach::OTHER_ORIGIN];
-    let is_invalid = |reason: &&Reason| reason.verdict == Verdict::Invalid;
-    judgement.reasons.iter().filter(is_invalid).any(|reason| of_script.contains(&reason.code.as_str()))
+    invalid_codes(&judgement.reasons).iter().any(|code| of_script.contains(code))
+}
+
+/// Whether two invalid runs of a cell have the same reasons, so that the target or the script is the cause.
+pub fn is_alike(one: &[Reason], other: &[Reason]) -> bool {
+    let codes = invalid_codes(one);
+    !OF_MACHINES.iter().any(|code| codes.contains(code)) && codes == invalid_codes(other)
+}
+
+fn invalid_codes(reasons: &[Reason]) -> BTreeSet<&str> {
+    let invalid = reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid);
+    invalid.map(|reason| reason.code.as_str()).collect()
 }
 
 /// Judges a run without metrics; only failures of its target yield a verdict. `why` is the agent's message.

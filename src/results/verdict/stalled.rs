@@ -19,7 +19,7 @@ use super::{
 };
 use crate::runs::verdict::{Reason, Unit, Verdict};
 
-const CODE: &str = "stalled";
+pub(super) const CODE: &str = "stalled";
 
 /// The most pauses that a sentence names.
 const MAX_NAMED: usize = 3;

@@ -8,7 +8,10 @@ use crate::{
         db::decode,
         ids::{AgentId, ExperimentId, RunId},
     },
-    runs::store::{enter, spec::COLUMNS},
+    runs::{
+        store::{enter, spec::COLUMNS},
+        verdict::Reason,
+    },
 };
 
 /// A run that an agent holds a lease on.
@@ -44,6 +47,17 @@ pub async fn queue_retry(
     }
     enter(connection, new_id, "queued", now).await?;
     Ok(true)
+}
+
+/// Returns the reasons of the other invalid runs of its cell in the experiment of a run.
+pub async fn invalid_reasons_of_cell(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Vec<Vec<Reason>>> {
+    let rows = sqlx::query_scalar!(
+        "select other.reasons from run join run other on other.experiment_id = run.experiment_id
+         where run.id = ? and other.id <> run.id and other.plan_key = run.plan_key and other.verdict = 'invalid'",
+        id
+    );
+    let all = rows.fetch_all(connection).await?;
+    all.iter().map(|text| serde_json::from_str(text).map_err(decode)).collect()
 }
 
 /// Returns the run that was queued in place of a lost one, and its phase.
