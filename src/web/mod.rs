@@ -7,7 +7,6 @@ pub mod badge;
 pub mod card;
 pub mod chart;
 pub mod confirm;
-pub mod contents;
 pub mod errors;
 pub mod form;
 pub mod format;

@@ -68,6 +68,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
     };
     let context = Context {
         kind: None,
+        failures: None,
         generator_log: "",
         profile_faults: &[],
         code_unknown: None,
