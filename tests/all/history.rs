@@ -1,9 +1,12 @@
 //! The history of runs: filters, sorting, paging, labels, notes, deletion and undo, and exports.
 
-use brewbench::runs::{
-    column,
-    filter::{Filter, RunQuery},
-    store::groups,
+use brewbench::{
+    auth::model::Role,
+    runs::{
+        column,
+        filter::{Filter, RunQuery},
+        store::groups,
+    },
 };
 use brewbench_wire::Phase;
 use serde_json::{Value, json};
@@ -323,7 +326,7 @@ async fn deleted_runs_disappear_and_come_back_on_undo() {
     for query in ["", "target=a", "label=odd", "q=odd", "q=a", "sort=-rps", "verdict=valid", "phase=finished"] {
         assert!(!find(&user, query).await.contains(&gone), "{query}");
     }
-    let page = browser.get(&format!("/runs/{gone}")).await;
+    let page = app.signed_in(Role::Viewer).await.in_browser().get(&format!("/runs/{gone}")).await;
     assert_eq!(page.status.as_u16(), 404);
     assert!(page.text().contains(r#"<nav class="wide" aria-label="Main">"#), "the navigation stays: {}", page.text());
     for path in ["", "/summary"] {

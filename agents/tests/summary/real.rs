@@ -237,6 +237,7 @@ fn machine_readable() {
         received_per_s: None,
         checks_passed: Some(7362),
         checks_failed: Some(3681),
+        worst_check: figures.worst_check.clone(),
         vus_max: Some(13),
         connections: None,
         closed_connections: None,

@@ -7,7 +7,12 @@ use brewbench_statistics::spread;
 use crate::{
     app::ids::{ExperimentId, RunId, joined},
     metrics::Metric,
-    runs::{column::Column, model::Run, pages::row::ListedRun, store::groups::MAX_OF_ONE},
+    runs::{
+        column::Column,
+        model::{Run, RunSize},
+        pages::row::ListedRun,
+        store::groups::MAX_OF_ONE,
+    },
     web::{
         badge::{self, Badge},
         format::{self, Figure, plural},
@@ -94,7 +99,7 @@ fn by_cell(runs: Vec<Run>, is_open: bool, marks: &Marks) -> Vec<HistoryRow> {
             None => cells.push((key, vec![run])),
         }
     }
-    let size = |run: &Run| run.spec.size.as_ref().map_or(0.0, |size| size.total_vcpus());
+    let size = |run: &Run| run.spec.size.as_ref().map_or(0.0, RunSize::total_vcpus);
     cells.sort_by(|(_, a), (_, b)| {
         size(&a[0]).total_cmp(&size(&b[0])).then_with(|| a[0].spec.target.cmp(&b[0].spec.target))
     });
@@ -227,7 +232,7 @@ mod tests {
             of(&id, rps(judged(finished("servy", 2), Verdict::Suspect, "why"), 1_000.0)),
             of(&id, rps(judged(finished("servy", 1), Verdict::Invalid, "why"), 1.0)),
             of(&id, rps(finished("gosherve", 1), 1_100.0)),
-            failed("servy", "failed", "it died"),
+            Run { experiment: None, ..failed("servy", "failed", "it died") },
         ];
         let names = [(id.clone(), "servers".to_owned())].into();
         let groups = RunGroup::by_experiment(runs.clone(), &names, &[], &Marks::default());

@@ -184,7 +184,7 @@ fn the_scripts_own_limit_is_named_instead_of_virtual_users() {
         let reasons = limited(limit).judge().reasons;
         reasons.iter().find(|reason| reason.code == "iterations_dropped").expect("a reason").text.clone()
     };
-    let expected = "k6 could not start 1500 of 2000 iterations in time (75 %), because the script's option rps allows 50 \
+    let expected = "k6 could not start 1,500 of 2,000 iterations in time (75 %), because the script's option rps allows 50 \
                     requests per second: the load was lower than requested";
     assert_eq!(text(50.0), expected);
     assert!(text(5_000.0).contains("because all its virtual users were busy"), "it did not matter");

@@ -19,7 +19,7 @@ fn one_failure_in_ten_thousand_is_a_note_and_no_value_is_rounded_to_its_limit() 
     assert!(reason(&failing(10_000, 1)).expect("a note").is_note(), "1 in 10,000");
     assert_eq!(reason(&failing(9_999, 1)).map(|reason| reason.verdict), Some(Verdict::Suspect));
     let close = reason(&failing(9_999, 1)).expect("a reason");
-    assert_eq!(close.text, "1 of 9999 requests failed: 0.010001 %, the limit is 0.01 %");
+    assert_eq!(close.text, "1 of 9,999 requests failed: 0.010001 %, the limit is 0.01 %");
     let mut strict = failing(3_000_000, 1);
     strict.limits.set(Limit::RequestsFailed, 0.0);
     let strict = reason(&strict).expect("a reason");
