@@ -194,5 +194,14 @@
       redraw();
     });
   }
+
+  // A fragment opens the fold that it names, or that contains it.
+  function reveal() {
+    const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let fold = named?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    named?.scrollIntoView();
+  }
+  addEventListener("hashchange", reveal);
+  reveal();
   update();
 })();

@@ -40,7 +40,11 @@ const keys = {
   k: () => move(-1),
   x: () => document.activeElement?.closest("#choice tbody tr")?.querySelector("input[type=checkbox]")?.click(),
   c: () => choice()?.querySelector("input:checked") && choice().requestSubmit(),
-  "/": () => document.querySelector("#finder input[type=search]")?.focus(),
+  "/": () => {
+    const search = document.querySelector("#finder input[type=search]");
+    search?.closest("details").setAttribute("open", "");
+    search?.focus();
+  },
   "?": () => document.getElementById("keys")?.showModal(),
 };
 

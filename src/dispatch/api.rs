@@ -43,7 +43,7 @@ pub async fn result(
     }
     let span = tracing::info_span!("run", id = id.as_str());
     let run = outcome.run;
-    let settled = ingest::accept(&state.db, &agent, outcome).instrument(span).await?;
+    let settled = Box::pin(ingest::accept(&state.db, &agent, outcome).instrument(span)).await?;
     if let Some(why) = &settled.reason {
         tracing::info!(run = id.as_str(), agent = agent.name, why, "result does not count");
     } else {

@@ -81,12 +81,11 @@ pub fn merge(host: &AgentPart, generators: &[AgentPart]) -> Result<Merged, Strin
         seen.push(GeneratorRecord::from_outcome(&part.agent, segment, &part.outcome, figures, series, part.clock));
     }
     compare_starts(&mut seen);
-    let mut evidence = host_evidence(&host.outcome);
+    let outcome = outcome(host, generators, text, &merged);
+    let mut evidence = host_evidence(&outcome);
+    evidence.generator_log.clone_from(&host.outcome.generator_log);
     evidence.conditions.load_time = load_time(generators, longest_ms);
-    Ok(Merged {
-        evidence: Evidence { generators: seen, thresholds, ..evidence },
-        outcome: outcome(host, generators, text, &merged),
-    })
+    Ok(Merged { evidence: Evidence { generators: seen, thresholds, ..evidence }, outcome })
 }
 
 /// Returns the time of the load of all generators: the longest one, so that nothing looks faster than it was. Unknown

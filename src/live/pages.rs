@@ -35,7 +35,7 @@ use crate::{
         pages::run::{
             phases::PhaseTiming,
             show::{RunPart, RunView, Stored},
-            timeseries::TimeSeries,
+            timeseries::RunCharts,
         },
         series::model::SideCores,
     },
@@ -61,12 +61,11 @@ struct PhasesPart {
     phases: Vec<PhaseTiming>,
 }
 
-/// The time series so far. Its root is `#seconds-of-run`.
+/// The charts so far. Its root is `#charts`.
 #[derive(Template)]
-#[template(path = "runs/_timeseries.html")]
-struct SeriesPart<'a> {
-    run: &'a Run,
-    time_series: &'a TimeSeries,
+#[template(path = "runs/_charts.html")]
+struct ChartsPart {
+    charts: RunCharts,
 }
 
 /// Pages of followed runs, rendered once for all viewers of the same page. A closed tab costs nothing.
@@ -234,8 +233,8 @@ impl LiveRun {
         let run = &progress.line.run;
         let patch = self.pages.time_series.get(async || {
             let series = self.state.memory::<LiveFeed>().series(self.run);
-            let time_series = series.and_then(|series| TimeSeries::new(run, page.mark, series, page.cores));
-            time_series.map(|time_series| live::patch(&SeriesPart { run, time_series: &time_series })).transpose()
+            let charts = |series| RunCharts::new(run, page.mark, &page.cell, None, Some((series, page.cores)));
+            series.map(|series| live::patch(&ChartsPart { charts: charts(series) })).transpose()
         });
         Ok(Option::clone(&*patch.await?).into_iter().collect())
     }

@@ -71,7 +71,7 @@ impl RunWork {
     /// Adds what k6's tags report: statuses, protocols and the exact number of new connections, if it is known.
     #[must_use]
     pub fn with_tags(self, tags: WorkDone, requests: Option<u64>) -> Self {
-        let WorkDone { statuses, protocols, new_connections: new } = tags;
+        let WorkDone { statuses, protocols, new_connections: new, failures: _ } = tags;
         let counted = if new.is_some() { self.with_connections(new, new, requests) } else { self };
         Self { statuses, protocols, ..counted }
     }

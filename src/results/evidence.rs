@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_wire::outcome::{Conditions, Cores, Observed, Outcome};
+use brewbench_wire::{
+    load_record::Messages,
+    outcome::{Conditions, Cores, Observed, Outcome},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -25,6 +28,9 @@ pub struct Evidence {
     /// Conditions of the measurement.
     #[serde(default)]
     pub conditions: Conditions,
+    /// Responses that the script did not expect, such as `404 (GET /hash)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Messages>,
     /// Generators of a distributed run, in the order of their segments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<GeneratorRecord>,
@@ -49,6 +55,7 @@ impl Evidence {
             cores: outcome.cores.clone(),
             environment: outcome.environment.clone(),
             conditions: outcome.conditions.clone().checked(),
+            failures: outcome.work.clone().checked().failures,
             generators: Vec::new(),
             thresholds: Vec::new(),
             reported_later: None,

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::web::format::commas;
+
 /// The verdict on a finished run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -137,10 +139,11 @@ pub(crate) fn decimals(value: f64) -> usize {
     if value.abs() >= 0.01 || value == 0.0 { 2 } else { (3..MAX_DECIMALS).find(reaches).unwrap_or(MAX_DECIMALS) }
 }
 
-/// Rounds without trailing zeros.
+/// Rounds without trailing zeros, and separates thousands.
 pub(crate) fn rounded(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    let text = format!("{:.decimals$}", value.abs());
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{}{}", if value < 0.0 { "-" } else { "" }, commas(text))
 }
 
 impl Reason {
@@ -153,6 +156,11 @@ impl Reason {
         Self::new(code, Verdict::Valid, text)
     }
 
+    /// Adds to the end of the sentence.
+    pub(crate) fn and(self, more: &str) -> Self {
+        Self { text: self.text + more, ..self }
+    }
+
     /// Whether this is a note.
     pub fn is_note(&self) -> bool {
         self.verdict == Verdict::Valid
@@ -162,10 +170,14 @@ impl Reason {
         Self { observed: Some(observed), limit: Some(limit), unit: Some(unit), ..self }
     }
 
-    /// Observed value and limit for display beside the sentence: `97 %, limit 90 %`.
+    /// Observed value and limit, as far as the sentence lacks them: `97 %, limit 90 %`.
     pub fn figures(&self) -> Option<String> {
         let (observed, limit, unit) = (self.observed?, self.limit?, self.unit?);
         let (observed, limit) = unit.texts(observed, limit);
-        Some(format!("{observed}, limit {limit}"))
+        match (self.text.contains(&observed), self.text.contains(&limit)) {
+            (true, true) => None,
+            (true, false) => Some(format!("limit {limit}")),
+            (false, _) => Some(format!("{observed}, limit {limit}")),
+        }
     }
 }

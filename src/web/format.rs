@@ -224,7 +224,8 @@ fn trimmed(digits: &str) -> String {
     }
 }
 
-fn commas(digits: &str) -> String {
+/// Separates thousands of a number without a sign: `1234.5` becomes `1,234.5`.
+pub(crate) fn commas(digits: &str) -> String {
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(whole, fraction)| (whole, Some(fraction)));
     let mut text = String::with_capacity(digits.len() + 4);
     for (at, digit) in whole.chars().enumerate() {

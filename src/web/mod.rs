@@ -8,7 +8,6 @@ pub mod card;
 pub mod chart;
 pub mod command_line;
 pub mod confirm;
-pub mod contents;
 pub mod errors;
 pub mod form;
 pub mod format;

@@ -17,16 +17,8 @@ use crate::{
         submit::{plan_with, retry_of, submit, text},
         summaries::good,
     },
-    provoked::{Bench, ORDINARY, Request, assert_reason, codes, servers_of},
+    provoked::{Bench, ORDINARY, Request, assert_reason, codes, sentence, servers_of},
 };
-
-/// Returns the sentence of a reason.
-#[track_caller]
-fn sentence(run: &Value, code: &str) -> String {
-    let reasons = run["reasons"].as_array().expect("reasons");
-    let reason = reasons.iter().find(|reason| reason["code"] == code);
-    text(&reason.unwrap_or_else(|| panic!("{code}: {run}"))["text"])
-}
 
 /// Runs a script under its own load.
 async fn run_as_written(bench: &mut Bench, script: &str) -> Value {

@@ -1,8 +1,12 @@
 //! The history of runs: filters, sorting, paging, labels, notes, deletion and undo, and exports.
 
-use brewbench::runs::{
-    column,
-    filter::{Filter, RunQuery},
+use brewbench::{
+    auth::model::Role,
+    runs::{
+        column,
+        filter::{Filter, RunQuery},
+        store::groups,
+    },
 };
 use brewbench_wire::Phase;
 use serde_json::{Value, json};
@@ -213,6 +217,41 @@ async fn typical_views_neither_scan_nor_sort_all_runs() {
         let steps = brewbench::runs::store::plan(&app.state.db.rows, &filter(view, &id), 51).await.expect("a plan");
         assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{view:?}: {steps:?}");
     }
+    let steps = groups::plan(&app.state.db.rows).await.expect("a plan");
+    assert!(steps.len() == 1 && steps[0].starts_with("SEARCH run USING INTEGER PRIMARY KEY"), "{steps:?}");
+}
+
+#[tokio::test]
+async fn each_run_is_on_one_page_with_its_experiment() {
+    let app = App::start().await;
+    fill(&app, 3_000).await;
+    // Experiments of 1 to 59 runs, two at a time, and every eleventh run without one.
+    let experiments = "with recursive n(i) as (select 0 union all select i + 1 from n where i < 200)
+        insert into experiment (id, name, plan, created_by, created_at) select 'e' || i, 'named ' || i, '{}', 'ada', i from n";
+    sqlx::query(experiments).execute(&app.state.db.write).await.expect("experiments");
+    let join = "update run set experiment_id = 'e' || (seq / 59 + seq % 2) where seq % 11 <> 0";
+    sqlx::query(join).execute(&app.state.db.write).await.expect("runs of experiments");
+    let (mut seen, mut heads, mut before) = (std::collections::BTreeSet::new(), Vec::new(), None);
+    loop {
+        let page = groups::page(&app.state.db.rows, before.as_ref()).await.expect("a page");
+        assert!(page.runs.len() < 400, "{} runs on a page", page.runs.len());
+        for run in &page.runs {
+            assert!(seen.insert(run.id.clone()), "{} is listed twice", run.id);
+            if let Some(experiment) = &run.experiment {
+                assert!(page.names[experiment].starts_with("named "));
+                if heads.last() != Some(experiment) {
+                    heads.push(experiment.clone());
+                }
+            }
+        }
+        let Some(next) = page.next else { break };
+        before = Some(next);
+    }
+    assert_eq!(seen.len(), 3_000);
+    let distinct: std::collections::BTreeSet<_> = heads.iter().map(|id| id.as_str().to_owned()).collect();
+    assert_eq!(distinct.len(), heads.len(), "an experiment is listed once");
+    let gone = groups::page(&app.state.db.rows, Some(&"nobody".to_owned().into())).await.expect("a page");
+    assert!(gone.runs.is_empty() && gone.next.is_none());
 }
 
 fn filter(view: &str, id: &str) -> Filter {
@@ -287,6 +326,9 @@ async fn deleted_runs_disappear_and_come_back_on_undo() {
     for query in ["", "target=a", "label=odd", "q=odd", "q=a", "sort=-rps", "verdict=valid", "phase=finished"] {
         assert!(!find(&user, query).await.contains(&gone), "{query}");
     }
+    let page = app.signed_in(Role::Viewer).await.in_browser().get(&format!("/runs/{gone}")).await;
+    assert_eq!(page.status.as_u16(), 404);
+    assert!(page.text().contains(r#"<nav class="wide" aria-label="Main">"#), "the navigation stays: {}", page.text());
     for path in ["", "/summary"] {
         user.get(&format!("/api/v1/runs/{gone}{path}")).await.refused(404);
     }

@@ -28,15 +28,15 @@ async fn one_failed_request_in_millions_is_shown_as_a_note() {
     assert_eq!(run["verdict"], "valid", "{run}");
     let note = &run["reasons"][0];
     assert_eq!((&note["code"], &note["verdict"]), (&json!("requests_failed"), &json!("valid")), "{run}");
-    assert_eq!(note["text"], "1 of 3000000 requests failed: 0.000033 %, the limit is 0.01 %");
+    assert_eq!(note["text"], "1 of 3,000,000 requests failed: 0.000033 %, the limit is 0.01 %");
     let id = text(&run["id"]);
     let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
-    assert!(page.contains("<b>Note.</b>") && page.contains("0.000033 %, limit 0.01 %"), "{page}");
-    assert!(!page.contains("<b>Suspect.</b>"));
+    assert!(page.contains("<u>1 note</u>") && page.contains("0.000033 %, the limit is 0.01 %"), "{page}");
+    assert!(!page.contains("<b>Suspect"));
     let token = app.token_secret(Scope::Read, None).await;
     let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("verdict valid remark 1 of 3000000 requests failed"), "{shown}");
+    assert!(words.contains("verdict valid remark 1 of 3,000,000 requests failed"), "{shown}");
     let compared = user.get(&format!("/api/v1/compare?runs={id}")).await.ok().json();
     assert!(!compared.to_string().contains("suspect run"), "{compared}");
 

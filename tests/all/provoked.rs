@@ -187,6 +187,14 @@ pub fn assert_reason(run: &Value, code: &str, verdict: &str) {
     assert!(reason["observed"].is_number() && reason["limit"].is_number() && reason["unit"].is_string(), "{reason}");
 }
 
+/// Returns the sentence of a reason.
+#[track_caller]
+pub fn sentence(run: &Value, code: &str) -> String {
+    let reasons = run["reasons"].as_array().expect("reasons");
+    let reason = reasons.iter().find(|reason| reason["code"] == code);
+    text(&reason.unwrap_or_else(|| panic!("{code}: {run}"))["text"])
+}
+
 /// Whether a reason is about the host, which other load on the machine may cause.
 fn is_of_the_host(code: &str) -> bool {
     matches!(code, "host_disturbed" | "host_steal" | "not_quiet_before")
@@ -376,13 +384,20 @@ async fn a_target_that_responds_with_errors_is_invalid() {
     let script = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/nowhere'); }";
     let run = bench.run(Request { script, duration_s: 1.0, ..ORDINARY }).await;
     assert_reason(&run, "no_success", "invalid");
+    assert!(sentence(&run, "no_success").starts_with("every response was 404: all "), "{run}");
     assert_reason(&run, "too_short", "suspect");
+    let named = "import http from 'k6/http'; export default function () {
+        http.get(__ENV.BASE_URL + '/nowhere', { tags: { name: '/nowhere' } }); }";
+    let run = bench.run(Request { script: named, duration_s: 1.0, ..ORDINARY }).await;
+    assert!(sentence(&run, "no_success").starts_with("every response was 404 (GET /nowhere): all "), "{run}");
     let script = "import http from 'k6/http'; import { check } from 'k6';
         export default function () { const path = __ITER % 3 ? '/hash' : '/nowhere';
         check(http.get(__ENV.BASE_URL + path), { 'it is there': (r) => r.status === 200 }); }";
     let run = bench.run(Request { script, duration_s: 1.0, ..ORDINARY }).await;
     assert_reason(&run, "requests_failed", "invalid");
+    assert!(sentence(&run, "requests_failed").ends_with("; most often 404"), "{run}");
     assert_reason(&run, "checks_failed", "invalid");
+    assert!(sentence(&run, "checks_failed").contains("“it is there” failed "), "{run}");
 }
 
 #[tokio::test]

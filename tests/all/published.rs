@@ -107,7 +107,7 @@ async fn wrk_results_are_compared_by_payload_and_a_broken_target_is_invalid() {
     assert_eq!(labels.len(), 4, "{labels:?}");
     assert!(labels.iter().any(|label| label.contains("payload=10K")), "{labels:?}");
     let excluded = comparison["excluded"].to_string();
-    assert!(excluded.contains("13539526 of 13539754 requests failed"), "{excluded}");
+    assert!(excluded.contains("13,539,526 of 13,539,754 requests failed"), "{excluded}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use brewbench_wire::histogram::Histogram;
+use brewbench_wire::load_record::Messages;
 use brewbench_wire::work_done::WorkDone;
 
 use super::messages::TimeSeries;
@@ -22,6 +23,8 @@ const NO_RESPONSE: &str = "0";
 pub struct WorkCounter {
     statuses: Tally,
     protocols: Tally,
+    /// Unexpected responses, by status and request.
+    failures: BTreeMap<String, u64>,
     /// Connections opened so far, by the hash of a series.
     opened: HashMap<u64, u64>,
     /// There were more series than the limit.
@@ -52,6 +55,20 @@ impl Tally {
     }
 }
 
+/// Describes a failed request: `404 (GET /hash)`. Scripts name their requests; k6's own name is the URL.
+fn describe_failure(status: &str, series: &TimeSeries) -> String {
+    let status = if status == NO_RESPONSE { "no response" } else { status };
+    let path = |name: &str| match name.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]).to_owned(),
+        None => name.to_owned(),
+    };
+    match (series.label("method"), series.label("name").map(path)) {
+        (Some(method), Some(name)) => format!("{status} ({method} {name})"),
+        (None, Some(name)) => format!("{status} ({name})"),
+        (_, None) => status.to_owned(),
+    }
+}
+
 impl WorkCounter {
     /// Counts requests of a latency series.
     pub fn requests(&mut self, series: &TimeSeries, count: u64) {
@@ -62,6 +79,10 @@ impl WorkCounter {
         self.statuses.add(status, count);
         if status != Some(NO_RESPONSE) {
             self.protocols.add(series.label("proto"), count);
+        }
+        if let Some(status) = status.filter(|_| series.label("expected_response") == Some("false")) {
+            let all = self.failures.entry(describe_failure(status, series)).or_default();
+            *all = all.saturating_add(count);
         }
     }
 
@@ -80,6 +101,7 @@ impl WorkCounter {
         WorkDone {
             statuses: self.statuses.finish(),
             protocols: self.protocols.finish(),
+            failures: Some(Messages::from_counts(self.failures)).filter(|failures| failures.count > 0),
             new_connections: known.then(|| self.opened.values().fold(0, |sum: u64, count| sum.saturating_add(*count))),
         }
         .checked()

@@ -1,5 +1,7 @@
 //! What a load generator reported about its load, besides its metrics: when it ran, and what went wrong in it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Maximum distinct messages of a kind.
@@ -83,7 +85,25 @@ impl Messages {
         self.commonest.first()
     }
 
-    fn checked(self) -> Self {
+    /// Creates it from counts by text.
+    pub fn from_counts(counts: impl IntoIterator<Item = (String, u64)>) -> Self {
+        let mut commonest: Vec<Message> = counts.into_iter().map(|(text, count)| Message { text, count }).collect();
+        commonest.sort_by_key(|message| std::cmp::Reverse(message.count));
+        let count = commonest.iter().fold(0, |sum: u64, message| sum.saturating_add(message.count));
+        Self { count, commonest }.checked()
+    }
+
+    /// Adds the messages of another load generator. Of each, only the commonest ones are known.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
+        let mut counts = BTreeMap::new();
+        for Message { text, count } in self.commonest.into_iter().chain(other.commonest.iter().cloned()) {
+            *counts.entry(text).or_insert(0) += count;
+        }
+        Self { count: self.count.saturating_add(other.count), ..Self::from_counts(counts) }
+    }
+
+    pub(crate) fn checked(self) -> Self {
         let checked = |message: Message| Message { text: shortened(&message.text), ..message };
         Self { commonest: self.commonest.into_iter().take(MAX_MESSAGES).map(checked).collect(), ..self }
     }
@@ -110,6 +130,15 @@ mod tests {
         let messages = record.exceptions.expect("messages");
         assert_eq!((messages.count, messages.commonest.len(), record.rps_limit), (9, MAX_MESSAGES, None));
         assert_eq!(messages.commonest[0].text.chars().count(), MAX_MESSAGE + 1, "with an ellipsis");
+    }
+
+    #[test]
+    fn messages_of_generators_are_added_by_text() {
+        let of =
+            |all: &[(&str, u64)]| Messages::from_counts(all.iter().map(|(text, count)| ((*text).to_owned(), *count)));
+        let sum = of(&[("404", 2), ("500", 3)]).plus(&of(&[("404", 4)]));
+        assert_eq!(sum, of(&[("500", 3), ("404", 6)]));
+        assert_eq!((sum.count, sum.first().map(|first| first.text.as_str())), (9, Some("404")));
     }
 
     #[test]

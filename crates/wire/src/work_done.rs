@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load_record::Messages;
+
 /// Maximum distinct values of a tag in HTTP.
 const MAX_VALUES: usize = 100;
 
@@ -21,6 +23,9 @@ pub struct WorkDone {
     pub protocols: Option<BTreeMap<String, u64>>,
     /// Requests that opened a connection.
     pub new_connections: Option<u64>,
+    /// Responses that the script did not expect, such as `404 (GET /hash)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Messages>,
 }
 
 impl WorkDone {
@@ -32,6 +37,7 @@ impl WorkDone {
             statuses: sum.statuses.zip(part.statuses.as_ref()).map(|(sum, part)| added(sum, part)),
             protocols: sum.protocols.zip(part.protocols.as_ref()).map(|(sum, part)| added(sum, part)),
             new_connections: sum.new_connections.zip(part.new_connections).map(|(a, b)| a.saturating_add(b)),
+            failures: sum.failures.zip(part.failures.as_ref()).map(|(sum, part)| sum.plus(part)),
         })
     }
 
@@ -41,7 +47,12 @@ impl WorkDone {
         let sane = |counts: &BTreeMap<String, u64>| {
             counts.len() <= MAX_VALUES && counts.keys().all(|value| value.len() <= MAX_LENGTH)
         };
-        Self { statuses: self.statuses.filter(sane), protocols: self.protocols.filter(sane), ..self }
+        Self {
+            statuses: self.statuses.filter(sane),
+            protocols: self.protocols.filter(sane),
+            failures: self.failures.map(Messages::checked),
+            ..self
+        }
     }
 }
 
@@ -64,7 +75,8 @@ mod tests {
 
     #[test]
     fn a_value_unknown_to_one_generator_is_unknown() {
-        let one = WorkDone { statuses: counts(&[("200", 5)]), protocols: None, new_connections: Some(2) };
+        let one =
+            WorkDone { statuses: counts(&[("200", 5)]), protocols: None, new_connections: Some(2), failures: None };
         let other = WorkDone { statuses: counts(&[("200", 1), ("302", 4)]), new_connections: Some(3), ..one.clone() };
         let sum = WorkDone::sum([&one, &other]);
         assert_eq!(sum.statuses, counts(&[("200", 6), ("302", 4)]));

@@ -2,17 +2,22 @@
 
 use brewbench_wire::reports::summary::{Connections, Figures};
 
-use crate::runs::verdict::{Reason, Unit, Verdict};
+use crate::{
+    results::verdict::records::count,
+    runs::verdict::{Reason, Unit, Verdict},
+};
 
 pub(super) fn judge(figures: &Figures) -> Option<Reason> {
     let Connections { requested, failed } = figures.connections.filter(|it| it.failed > 0 && it.requested > 0)?;
     let share = failed as f64 / requested as f64;
-    let text = match figures.vus_max {
-        Some(open) if open < requested => {
+    let open = figures.vus_max.filter(|open| *open < requested).map(count);
+    let [requested, failed] = [requested, failed].map(count);
+    let text = match (figures.vus_max, open) {
+        (_, Some(open)) => {
             format!("{failed} of {requested} connections could not be opened: the load came from {open}")
         }
-        Some(_) => format!("{failed} of {requested} connections could not be opened"),
-        None => format!(
+        (Some(_), None) => format!("{failed} of {requested} connections could not be opened"),
+        (None, None) => format!(
             "a connection could not be opened {failed} times, with {requested} requested: how many made the load is \
              unknown"
         ),

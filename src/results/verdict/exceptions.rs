@@ -7,7 +7,7 @@ use crate::{
         limits::{Limit, Limits},
         load::share,
         model::Context,
-        records::{described, messages},
+        records::{count, described, messages},
     },
     runs::verdict::Reason,
 };
@@ -21,6 +21,6 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits) -
     let all = figures.iterations.unwrap_or(0).max(thrown);
     let reason = share(CODE, "iterations", thrown, all, bounds)?;
     let first = first.map_or_else(String::new, |first| format!(": {}", described(first)));
-    let text = format!("{thrown} of {all} iterations ended with an exception{first}");
+    let text = format!("{} of {} iterations ended with an exception{first}", count(thrown), count(all));
     Some(Reason { text, ..reason })
 }

@@ -93,8 +93,17 @@ impl Execution {
 
     fn context(&self) -> Context<'_> {
         let Self { kind, enforced, vcpus, load, evidence, series } = self;
-        let Evidence { observed, cores, environment, conditions, generators, profile_faults, generator_log, .. } =
-            evidence;
+        let Evidence {
+            observed,
+            cores,
+            environment,
+            conditions,
+            failures,
+            generators,
+            profile_faults,
+            generator_log,
+            ..
+        } = evidence;
         Context {
             kind: *kind,
             enforced: *enforced,
@@ -104,6 +113,7 @@ impl Execution {
             load: load.as_ref(),
             oom_kills: observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
             conditions,
+            failures: failures.as_ref(),
             generator_log,
             generators,
             series: match series {

@@ -18,8 +18,10 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits) -
     let all = figures.iterations.unwrap_or(0).saturating_add(interrupted);
     let (share, limit) = (interrupted as f64 / all.max(1) as f64, limits.get(Limit::IterationsInterrupted));
     let text = format!(
-        "{interrupted} of {all} iterations ({}) were still in progress at the end and were interrupted: no metric contains \
+        "{} of {} iterations ({}) were still in progress at the end and were interrupted: no metric contains \
          them",
+        records::count(interrupted),
+        records::count(all),
         Unit::Share.text(share)
     );
     let reason = match share {

@@ -1,13 +1,17 @@
 //! Checks whether the requested load was generated and served. Pure.
 
-use brewbench_wire::{load::Load, reports::summary::Figures};
+use brewbench_wire::{
+    load::Load,
+    load_record::Message,
+    reports::summary::{FailedCheck, Figures},
+};
 
 use crate::{
     results::verdict::{
         cut_short,
         limits::{Limit, Limits},
         model::Context,
-        records::{self, commonest, described},
+        records::{self, commonest, count, described},
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
@@ -42,12 +46,13 @@ fn requests(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, r
         return reasons.push(Reason::new("failures_unknown", Verdict::Suspect, text));
     };
     if failed >= figures.requests {
-        let text = format!("all {failed} requests failed: {}", no_success(context));
-        let reason = Reason::new("no_success", Verdict::Invalid, text);
+        let reason = Reason::new("no_success", Verdict::Invalid, no_success(failed, context));
         return reasons.push(reason.with(1.0, limits.get(Limit::RequestsFailedInvalid), Unit::Share));
     }
     let bounds = [Limit::RequestsFailed, Limit::RequestsFailedInvalid].map(|limit| limits.get(limit));
-    reasons.extend(share("requests_failed", "requests", failed, figures.requests, bounds));
+    let cause = unexpected(context).map_or_else(String::new, |first| format!("; most often {}", first.text));
+    let reason = share("requests_failed", "requests", failed, figures.requests, bounds);
+    reasons.extend(reason.map(|reason| reason.and(&cause)));
 }
 
 /// Explains why no request is among the metrics.
@@ -56,6 +61,7 @@ fn no_requests(context: Option<&Context<'_>>) -> String {
     match context.and_then(commonest) {
         Some(message) => format!("no request was made: {}", described(message)),
         None if interrupted > 0 => {
+            let interrupted = count(interrupted);
             format!("no request finished: {interrupted} iterations were still in progress at the end of the load")
         }
         None if context.is_some() => "k6 made no HTTP request: requests of other protocols are not measured".to_owned(),
@@ -64,19 +70,38 @@ fn no_requests(context: Option<&Context<'_>>) -> String {
 }
 
 /// Explains why all requests failed.
-fn no_success(context: Option<&Context<'_>>) -> String {
-    match context.and_then(|context| records::messages(context, |record| record.errors.as_ref())) {
+fn no_success(failed: u64, context: Option<&Context<'_>>) -> String {
+    let failures = context.and_then(|context| context.failures);
+    let all = count(failed);
+    if let Some(first) = unexpected(context).filter(|first| first.count >= failed) {
+        return format!("every response was {}: all {all} requests failed", first.text);
+    }
+    let cause = match context.and_then(|context| records::messages(context, |record| record.errors.as_ref())) {
         Some((_, Some(first))) => described(first),
+        _ if failures.is_some_and(|failures| failures.count > 0) => {
+            unexpected(context).map_or_else(|| "no response".to_owned(), described)
+        }
         Some((0, None)) => "the target returned only errors".to_owned(),
         Some(_) | None => "the target was down or returned only errors".to_owned(),
-    }
+    };
+    format!("all {all} requests failed: {cause}")
+}
+
+/// Returns the commonest response that the script did not expect. Requests without a response have errors.
+fn unexpected<'a>(context: Option<&Context<'a>>) -> Option<&'a Message> {
+    let failures = context?.failures?;
+    failures.commonest.iter().find(|message| !message.text.starts_with("no response"))
 }
 
 fn checks(figures: &Figures, limits: &Limits, reasons: &mut Vec<Reason>) {
     let failed = figures.checks_failed.unwrap_or(0);
     let all = failed.saturating_add(figures.checks_passed.unwrap_or(0));
     let bounds = [Limit::ChecksFailed, Limit::ChecksFailedInvalid].map(|limit| limits.get(limit));
-    reasons.extend(share("checks_failed", "checks", failed, all, bounds));
+    let cause = figures.worst_check.as_ref().map_or_else(String::new, |FailedCheck { name, passes, fails }| {
+        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("; “{name}” failed {} of {} times", count(*fails), count(passes.saturating_add(*fails)))
+    });
+    reasons.extend(share("checks_failed", "checks", failed, all, bounds).map(|reason| reason.and(&cause)));
 }
 
 /// Judges a share of failures by the limits for suspect and for invalid; a note if it is within both.
@@ -84,7 +109,7 @@ pub(super) fn share(code: &str, what: &str, failed: u64, all: u64, [suspect, inv
     let rate = failed as f64 / all.max(1) as f64;
     let text = |limit| {
         let (rate, limit) = Unit::Share.texts(rate, limit);
-        format!("{failed} of {all} {what} failed: {rate}, the limit is {limit}")
+        format!("{} of {} {what} failed: {rate}, the limit is {limit}", count(failed), count(all))
     };
     let (reason, limit) = match rate {
         rate if rate > invalid => (Reason::new(code, Verdict::Invalid, text(invalid)), invalid),
@@ -104,7 +129,9 @@ fn rate(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reaso
     let (share, limit) = (dropped as f64 / all.max(1) as f64, limits.get(Limit::IterationsDropped));
     if share > limit {
         let text = format!(
-            "k6 could not start {dropped} of {all} iterations in time ({}), because {}: the load was lower than requested",
+            "k6 could not start {} of {} iterations in time ({}), because {}: the load was lower than requested",
+            count(dropped),
+            count(all),
             Unit::Share.text(share),
             obstacle(context, figures, interrupted)
         );
@@ -117,7 +144,9 @@ fn rate(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reaso
     let (kept, least) = (started as f64 / requested, limits.get(Limit::RateNotKept));
     if (started as f64) < requested * least - ROUNDING {
         let text = format!(
-            "k6 started {started} of the {requested:.0} requested iterations ({:.1} %): the load was too low",
+            "k6 started {} of the {} requested iterations ({:.1} %): the load was too low",
+            count(started),
+            Unit::Count.text(requested.round()),
             kept * 100.0
         );
         reasons.push(Reason::new("rate_not_kept", Verdict::Suspect, text).with(kept, least, Unit::Share));
@@ -138,6 +167,7 @@ fn obstacle(context: Option<&Context<'_>>, figures: &Figures, interrupted: u64) 
     match context.and_then(|context| limited_by_script(context, figures.rps)) {
         Some(limited) => limited,
         None if interrupted > 0 => {
+            let interrupted = count(interrupted);
             format!("all its virtual users were busy, {interrupted} of them in iterations that did not end")
         }
         None => "all its virtual users were busy".to_owned(),

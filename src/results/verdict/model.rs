@@ -2,6 +2,7 @@
 
 use brewbench_wire::{
     load::Load,
+    load_record::Messages,
     outcome::{Conditions, Cores, Enforced},
     series::Series,
     target::TargetKind,
@@ -58,6 +59,8 @@ pub struct Context<'a> {
     pub oom_kills: u64,
     /// Conditions that the agent observed.
     pub conditions: &'a Conditions,
+    /// Responses that the script did not expect; None if unknown.
+    pub failures: Option<&'a Messages>,
     /// The end of k6's output.
     pub generator_log: &'a str,
     /// Generators of a distributed run.

@@ -2,7 +2,7 @@
 
 use brewbench_wire::load_record::{LoadRecord, Message, Messages};
 
-use crate::results::verdict::model::Context;
+use crate::{results::verdict::model::Context, web::format};
 
 /// Returns the records of all load generators; those of older agents have none.
 pub(super) fn records<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a LoadRecord> + use<'a> {
@@ -41,6 +41,11 @@ pub(super) fn commonest<'a>(context: &Context<'a>) -> Option<&'a Message> {
 pub(super) fn described(Message { text, count }: &Message) -> String {
     match count {
         1 => format!("{text} (once)"),
-        count => format!("{text} ({count} times)"),
+        times => format!("{text} ({} times)", self::count(*times)),
     }
+}
+
+/// Writes a count in a sentence: `51,230`.
+pub(super) fn count(count: u64) -> String {
+    format::count(Some(count)).text().to_owned()
 }

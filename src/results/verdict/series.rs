@@ -8,6 +8,7 @@ use crate::{
         verdict::{
             limits::{Limit, Limits},
             model::{Context, SeriesState},
+            records::count,
         },
     },
     runs::verdict::{Reason, Unit, Verdict},
@@ -48,7 +49,7 @@ pub(super) fn part(counts: Option<SeriesContent>, requests: u64, limits: &Limits
     };
     let share = counts.requests as f64 / requests.max(1) as f64;
     if share < limit {
-        let text = format!("the time series contains {} of the {requests} requests", counts.requests);
+        let text = format!("the time series contains {} of the {} requests", count(counts.requests), count(requests));
         return Some(Reason::new(CODE, Verdict::Suspect, text).with(share, limit, Unit::Share));
     }
     let gaps = gaps(counts);

@@ -109,7 +109,7 @@ impl Aspect {
 
     pub(super) fn level(self, value: f64) -> String {
         match self {
-            Self::Rate => format!("{value:.0} requests/s"),
+            Self::Rate => format!("{} requests/s", Unit::Count.text(value.round())),
             Self::Median => format!("{value:.2} ms"),
         }
     }

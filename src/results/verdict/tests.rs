@@ -11,6 +11,7 @@ mod url;
 use brewbench_wire::{
     histogram::Histogram,
     load::{Closed, Form, Load, Open, Stage},
+    load_record::Messages,
     outcome::{Cause, Conditions, Cores, Enforced, Mechanism, NetworkUse, Placement},
     reports::summary::{Figures, Latency},
     series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
@@ -37,6 +38,7 @@ pub(super) struct Case {
     vcpus: Option<f64>,
     oom_kills: u64,
     pub(super) conditions: Conditions,
+    pub(super) failures: Option<Messages>,
     series: Option<Series>,
     pub(super) limits: Limits,
 }
@@ -97,6 +99,7 @@ pub(super) fn ordinary() -> Case {
         vcpus: Some(1.0),
         oom_kills: 0,
         conditions: Conditions::default(),
+        failures: None,
         series: Some(Series { warm_up: None, measured: Some(window) }),
         limits: Limits::default(),
     }
@@ -115,6 +118,7 @@ impl Case {
             load: Some(&self.load),
             oom_kills: self.oom_kills,
             conditions: &self.conditions,
+            failures: self.failures.as_ref(),
             series: self.series.as_ref().map_or(SeriesState::Missing, SeriesState::Series),
             profile_faults: &[],
             code_unknown: None,
@@ -181,7 +185,7 @@ fn failed_requests_are_judged() {
     assert_eq!(suspect(&failed(100), "requests_failed").limit, Some(0.000_1), "1 % is not above 1 %");
     let over = only(&failed(101), "requests_failed", Verdict::Invalid);
     assert_eq!((over.observed, over.limit, over.unit), (Some(0.0101), Some(0.01), Some(Unit::Share)));
-    assert_eq!(over.text, "101 of 10000 requests failed: 1.01 %, the limit is 1 %");
+    assert_eq!(over.text, "101 of 10,000 requests failed: 1.01 %, the limit is 1 %");
     only(&failed(10_000), "no_success", Verdict::Invalid);
     assert_eq!(suspect(&with(|case| case.figures.failed = None), "failures_unknown").observed, None);
     let mut lenient = failed(5);
@@ -232,7 +236,7 @@ fn a_short_measurement_is_suspect() {
     fine(&measured(2_990.0));
     let short = suspect(&measured(1_004.0), "too_short");
     assert_eq!((short.observed, short.limit, short.unit), (Some(1.004), Some(3.0), Some(Unit::Seconds)));
-    assert_eq!(short.figures().as_deref(), Some("1 s, limit 3 s"));
+    assert_eq!(short.figures().as_deref(), Some("limit 3 s"));
 }
 
 fn busy(generator: u64, target: u64) -> Case {
@@ -365,6 +369,7 @@ fn a_run_from_before_series_were_recorded_is_valid() {
     let Case { figures, enforced, cores, load, .. } = ordinary();
     let context = Context {
         kind: None,
+        failures: None,
         generator_log: "",
         generators: &[],
         enforced,

@@ -1,4 +1,4 @@
-//! Search, filters, order and columns of the history. Template: `runs/_finder.html`. Pure.
+//! Search, filters, order and columns of the history. Template: `runs/_filters.html`. Pure.
 
 use brewbench_wire::target::TargetKind;
 
@@ -15,7 +15,8 @@ pub struct Finder {
     query: RunQuery,
     /// The active filters.
     pub chips: Vec<Chip>,
-    pub(super) fields: Vec<Field>,
+    /// The first four are visible, the rest is folded.
+    pub(super) fields: [Field; 11],
     columns: Vec<Column>,
 }
 
@@ -51,18 +52,18 @@ impl Finder {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let open = |name, title, offered| Field { name, title, value: value(name), offered, closed: false };
         let closed = |name, title, offered| Field { name, title, value: value(name), offered, closed: true };
-        let fields = vec![
+        let fields = [
             open("target", "Target", values.target),
-            open("version", "Version", values.version),
-            closed("kind", "Kind", words(&TargetKind::ALL.map(TargetKind::as_str))),
             open("size", "Size", values.size),
             open("scenario", "Scenario", values.scenario),
+            closed("verdict", "Verdict", words(&VERDICTS)),
+            open("version", "Version", values.version),
+            closed("kind", "Kind", words(&TargetKind::ALL.map(TargetKind::as_str))),
             open("agent", "Agent", values.agent),
             open("engine", "Load generator", values.engine),
             open("label", "Label", values.label),
             open("created_by", "Submitted by", values.created_by),
             closed("phase", "Phase", words(&PHASES)),
-            closed("verdict", "Verdict", words(&VERDICTS)),
         ];
         Self { chips: chips(query, column_keys), query: query.clone(), fields, columns }
     }

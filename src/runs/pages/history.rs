@@ -1,5 +1,7 @@
 //! `/runs`: queued and running runs, and the history.
 
+use std::collections::HashSet;
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{extract::State, response::IntoResponse};
@@ -10,7 +12,7 @@ use url::form_urlencoded;
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
-        ids::{self, RunId, joined},
+        ids::{self, ExperimentId, RunId, joined},
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -22,9 +24,11 @@ use crate::{
         model::Run,
         pages::{
             filters::Finder,
+            groups::{HistoryRow, RunGroup},
             row::{ListedRun, RunProgress},
         },
         store::{
+            groups::{self, GroupedPage},
             trash::{self, Deletion},
             values::LastValues,
         },
@@ -79,8 +83,10 @@ pub struct History {
     progress: Vec<RunProgress>,
     running: usize,
     queued: usize,
-    /// Runs in the requested order; only ended ones unless the list is filtered or sorted.
-    lines: Vec<ListedRun>,
+    /// Runs in the requested order; ended ones by experiment unless the list is filtered or sorted.
+    groups: Vec<RunGroup>,
+    /// Experiments whose runs are listed one by one.
+    open: Vec<ExperimentId>,
     /// The last run of this page, if there is a next page.
     older: Option<RunId>,
     /// Ids of the ticked runs in the address.
@@ -102,11 +108,11 @@ impl History {
         filter.scope = if asks { RunScope::All } else { RunScope::Ended };
         let (unfinished, running, queued) =
             if asks || filter.before.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
-        let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let mut listed = crate::runs::store::list(&state.db.rows, &filter, limit).await?;
-        let more = listed.len() > PAGE;
-        listed.truncate(PAGE);
-        let older = listed.last().filter(|_| more).map(|run| run.id.clone());
+        let GroupedPage { runs: listed, names, next: older } = if asks {
+            flat(state, &filter).await?
+        } else {
+            groups::page(&state.db.rows, filter.before.as_ref()).await?
+        };
         let ticked = crate::runs::store::by_ids(&state.db.rows, &ids::listed(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
         let columns = view::columns_of(&place.columns);
@@ -114,9 +120,20 @@ impl History {
         for progress in &mut progress {
             progress.rate = rate(state, &progress.line.run);
         }
-        let is_here = |run: &Run| listed.iter().any(|other| other.id == run.id);
+        let is_empty = listed.is_empty();
+        let open: Vec<ExperimentId> = ids::listed(&place.open);
+        let groups = if asks {
+            vec![RunGroup::flat(listed, &marks)]
+        } else {
+            RunGroup::by_experiment(listed, &names, &open, &marks)
+        };
+        let selected: Vec<RunId> = ticked.iter().map(|run| run.id.clone()).collect();
+        let shown = groups.iter().flat_map(|group| &group.rows).filter(|row| row.is_ticked(&selected));
+        let shown: HashSet<&RunId> = shown.flat_map(HistoryRow::runs).map(|run| &run.id).collect();
+        let elsewhere = ticked.into_iter().filter(|run| !shown.contains(&run.id));
+        let elsewhere = elsewhere.map(|run| ListedRun::new(run, &marks)).collect();
         Ok(Self {
-            culprits: if listed.is_empty() { culprits(state, query).await? } else { Vec::new() },
+            culprits: if is_empty { culprits(state, query).await? } else { Vec::new() },
             deletions: if scope >= Scope::Submit {
                 trash::deletions(pool, restorable_since()).await?
             } else {
@@ -126,12 +143,13 @@ impl History {
             filter,
             column_keys: view::column_keys(&columns),
             columns,
-            ticked: ticked.iter().map(|run| run.id.clone()).collect(),
-            elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| ListedRun::new(run, &marks)).collect(),
+            ticked: selected,
+            elsewhere,
             progress,
             running,
             queued,
-            lines: listed.into_iter().map(|run| ListedRun::new(run, &marks)).collect(),
+            groups,
+            open,
             older,
             scope,
         })
@@ -139,9 +157,10 @@ impl History {
 
     /// Updates progress, which is in memory only.
     fn tick(&mut self, state: &AppState) {
-        let (now, ended) = (now_ms(), &self.lines);
+        let now = now_ms();
         for progress in &mut self.progress {
-            let others = of_same_experiment(&progress.line.run, ended.iter().map(|line| &line.run));
+            let ended = self.groups.iter().flat_map(|group| &group.rows).flat_map(HistoryRow::runs);
+            let others = of_same_experiment(&progress.line.run, ended);
             let rate = rate(state, &progress.line.run);
             progress.refresh(&others, rate, now);
         }
@@ -162,12 +181,23 @@ impl History {
     }
 
     fn is_empty(&self) -> bool {
-        let nothing = self.progress.is_empty() && self.lines.is_empty() && self.elsewhere.is_empty();
+        let nothing = self.progress.is_empty() && self.has_no_rows() && self.elsewhere.is_empty();
         nothing && !self.asks() && !self.is_later() && self.deletions.is_empty()
     }
 
-    fn is_ticked(&self, run: &Run) -> bool {
-        self.ticked.contains(&run.id)
+    fn has_no_rows(&self) -> bool {
+        self.groups.iter().all(|group| group.rows.is_empty())
+    }
+
+    fn is_ticked(&self, row: &HistoryRow) -> bool {
+        row.is_ticked(&self.ticked)
+    }
+
+    /// The value of the button that lists the runs of an experiment, or no longer does.
+    fn toggled(&self, id: &ExperimentId) -> String {
+        let is_open = self.open.contains(id);
+        let others = self.open.iter().filter(|other| *other != id);
+        others.chain([id].into_iter().filter(|_| !is_open)).map(ExperimentId::as_str).collect::<Vec<_>>().join(",")
     }
 
     /// Number of unfinished runs without a line.
@@ -208,6 +238,7 @@ impl History {
     fn live_address(&self) -> String {
         let mut pairs = self.pairs();
         pairs.extend(self.ticked.iter().map(|id| ("runs", id.as_str())));
+        pairs.extend(self.open.iter().map(|id| ("open", id.as_str())));
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         format!("/runs/live?{query}")
     }
@@ -215,6 +246,16 @@ impl History {
     fn pace(&self) -> Pace {
         if self.running > 0 && !self.asks() { Pace::Second } else { Pace::Minute }
     }
+}
+
+/// Returns a page of a list that is filtered or sorted.
+async fn flat(state: &AppState, filter: &Filter) -> Result<GroupedPage> {
+    let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
+    let mut runs = crate::runs::store::list(&state.db.rows, filter, limit).await?;
+    let more = runs.len() > PAGE;
+    runs.truncate(PAGE);
+    let next = runs.last().filter(|_| more).map(|run| run.id.clone());
+    Ok(GroupedPage { runs, next, ..GroupedPage::default() })
 }
 
 async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
@@ -260,7 +301,7 @@ pub fn rate(state: &AppState, run: &Run) -> Option<Rate> {
     run.id.to_wire().ok().and_then(|id| state.memory::<LiveFeed>().rate(id))
 }
 
-/// Query parameters beside the filters, kept from page to page: ticked runs and columns.
+/// Query parameters beside the filters: ticked runs and columns, kept from page to page, and open experiments.
 #[derive(Debug, Default, Deserialize)]
 pub struct HistoryQuery {
     /// Ids of ticked runs, comma-separated or in repeated `runs` parameters.
@@ -269,6 +310,9 @@ pub struct HistoryQuery {
     /// Keys of columns, comma-separated or in repeated `columns` parameters; the defaults if absent.
     #[serde(default)]
     columns: Vec<String>,
+    /// Ids of experiments whose runs are listed one by one.
+    #[serde(default)]
+    open: Vec<String>,
 }
 
 /// `GET /runs?target=…&sort=…&columns=…&before=ID&runs=…`
@@ -336,81 +380,4 @@ impl View for LiveHistory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runs::{
-        column,
-        store::values::Values,
-        testing::{failed, finished, measuring},
-    };
-
-    fn page(unfinished: Vec<Run>, ended: Vec<Run>, scope: Scope) -> String {
-        ticked(unfinished, ended, &[], scope)
-    }
-
-    fn ticked(unfinished: Vec<Run>, ended: Vec<Run>, ticked: &[Run], scope: Scope) -> String {
-        let marks = Marks::default();
-        let history = History {
-            query: RunQuery::default(),
-            filter: Filter { scope: RunScope::Ended, ..Filter::default() },
-            columns: column::DEFAULT.to_vec(),
-            column_keys: None,
-            culprits: Vec::new(),
-            deletions: Vec::new(),
-            running: unfinished.len(),
-            queued: 0,
-            progress: progress(unfinished, &ended, &marks),
-            older: ended.last().map(|run| run.id.clone()),
-            lines: ended.into_iter().map(|run| ListedRun::new(run, &marks)).collect(),
-            ticked: ticked.iter().map(|run| run.id.clone()).collect(),
-            elsewhere: ticked
-                .iter()
-                .filter(|run| run.spec.target == "old")
-                .map(|run| ListedRun::new(run.clone(), &marks))
-                .collect(),
-            scope,
-        };
-        let shell = Shell::signed_in("Runs", Section::Runs, "ada");
-        let finder = Finder::new(&RunQuery::default(), Values::default(), column::DEFAULT.to_vec(), None);
-        HistoryPage { shell, finder, history }.render().expect("it renders")
-    }
-
-    #[test]
-    fn an_empty_history_explains_how_to_add_runs() {
-        let html = page(Vec::new(), Vec::new(), Scope::Submit);
-        assert!(html.contains("make demo") && html.contains("brewbench run import FILE"), "{html}");
-        assert!(!html.contains("<table"));
-    }
-
-    #[test]
-    fn the_table_is_a_form_that_leads_to_the_comparison() {
-        let ended = vec![finished("servy", 2), failed("servy", "failed", "it died")];
-        let html = ticked(Vec::new(), ended, &[finished("servy", 2), finished("old", 1)], Scope::Submit);
-        assert!(html.contains(r#"<form id="choice" action="/compare" method="get">"#), "{html}");
-        let box_of = |id: &str| {
-            let at = html.find(&format!(r#"name="runs" value="{id}""#)).unwrap_or_else(|| panic!("{id} has no box"));
-            html[at..].split('>').next().unwrap_or_default().to_owned()
-        };
-        assert!(!box_of("servy-1").contains(" checked") && box_of("servy-2").contains(" checked"));
-        assert!(box_of("old-1").contains(" checked"), "runs ticked on another page stay ticked");
-        assert!(html.contains(r#"formaction="/runs" name="before" value="servy-1""#), "{html}");
-        assert!(html.contains("/runs/live?runs=servy-2&#38;runs=old-1"), "{html}");
-    }
-
-    #[test]
-    fn only_a_user_who_may_submit_sees_the_cancel_link() {
-        let html = |scope| page(vec![measuring("servy")], Vec::new(), scope);
-        assert!(html(Scope::Submit).contains(r#"href="/runs/servy-3/cancel""#));
-        assert!(!html(Scope::Read).contains("/cancel"));
-    }
-
-    #[test]
-    fn html_in_names_is_escaped() {
-        let name = "<script>alert(1)</script>";
-        let mut run = finished(name, 1);
-        run.spec.scenario = Some(name.to_owned());
-        run.agent = Some(name.to_owned());
-        let html = page(vec![measuring(name)], vec![run], Scope::Submit);
-        assert!(!html.contains("<script>alert"), "{html}");
-    }
-}
+mod tests;

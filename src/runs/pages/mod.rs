@@ -1,10 +1,11 @@
 //! Pages of the history, and what users do to runs; `results` has the page of one run.
 //!
-//! [`history`] loads the data, [`row`] turns it into lines; [`bulk`] and [`actions`] change runs.
+//! [`history`] loads the data, [`groups`] and [`row`] turn it into rows; [`bulk`] and [`actions`] change runs.
 
 pub mod actions;
 pub mod bulk;
 pub mod filters;
+pub mod groups;
 pub mod history;
 pub mod remarks;
 pub mod row;

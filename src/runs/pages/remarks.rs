@@ -22,7 +22,8 @@ use crate::{
     },
 };
 
-/// Labels and note of one object. Template: `runs/_remarks.html`, variable `remarks`; its root is `#remarks`.
+/// Labels and note of one object. Templates: `runs/_remarks.html` shows them, `runs/_remark_forms.html` changes them;
+/// variable `remarks`, roots `#remarks` and `#remark-forms`.
 #[derive(Clone, Debug)]
 pub struct Remarks {
     /// The base address of its forms, e.g. `/runs/ID`.
@@ -61,6 +62,11 @@ impl Remarks {
         self.scope >= Scope::Submit
     }
 
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.note.is_empty()
+    }
+
     /// The note as HTML.
     pub fn rendered(&self) -> Markdown {
         markdown::render(&self.note)
@@ -72,9 +78,9 @@ impl Remarks {
     }
 }
 
-/// The part alone.
+/// Both parts alone.
 #[derive(Debug, Template)]
-#[template(path = "runs/_remarks.html")]
+#[template(source = r#"{% include "runs/_remarks.html" %}{% include "runs/_remark_forms.html" %}"#, ext = "html")]
 struct RemarksPart<'a> {
     remarks: &'a Remarks,
 }

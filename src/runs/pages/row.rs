@@ -1,4 +1,4 @@
-//! One row of a list of runs. Templates: `runs/_lines.html`, `runs/_figures.html`, variable `line`. Pure.
+//! One row of a list of runs. Templates: `runs/_recent.html`, `runs/_figures.html`, variable `line`. Pure.
 
 use brewbench_wire::Phase;
 

@@ -1,6 +1,7 @@
 //! SQL of runs. A phase change requires the previous phase, so that only one of two concurrent changes succeeds.
 
 pub mod cells;
+pub mod groups;
 mod history;
 pub mod latest;
 pub mod remarks;

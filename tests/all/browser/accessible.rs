@@ -98,7 +98,9 @@ async fn check_page(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
     faults.extend(document_fault(tab).await);
     faults.extend(unnamed_control(tab).await);
     faults.extend(missing_targets(tab).await);
-    for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "dark"), (390, "light"), (360, "light")] {
+    for (width, scheme) in
+        [(1440, "light"), (1440, "dark"), (1280, "light"), (390, "dark"), (390, "light"), (360, "light")]
+    {
         // The width does not depend on the scheme: this combination is for screenshots only.
         if (width, scheme) == (390, "dark") && screenshot_folder().is_none() {
             continue;
@@ -111,7 +113,7 @@ async fn check_page(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
         tab.until(if scheme == "light" { &as_light } else { &differ }).await;
         faults.extend(overflow_fault(tab, width).await);
         // The longest names may take more room.
-        if width == 1440 && world.name != "oversized" {
+        if width >= 1280 && world.name != "oversized" {
             faults.extend(table_faults(tab).await);
         }
         if let Some(rules) = axe_rules(world, width, scheme) {
@@ -170,7 +172,7 @@ async fn overflow_fault(tab: &Tab, width: i64) -> Option<String> {
     let beyond: Vec<String> = tab
         .eval(
             "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth
-             && !e.closest('.scroll, pre')).map((e) => e.outerHTML.slice(0, 90)).slice(0, 5)",
+             && e.checkVisibility() && !e.closest('.scroll, pre')).map((e) => e.outerHTML.slice(0, 90)).slice(0, 5)",
         )
         .await;
     let fits = wide <= width && beyond.is_empty();

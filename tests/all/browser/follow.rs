@@ -79,15 +79,27 @@ async fn the_history_updates_during_an_experiment_and_keeps_the_selection() {
     agent.enter(job.run, Phase::Measuring);
     tab.shows(&format!("#unfinished #run-{}", runs[0]), "measuring").await;
     agent.finish(&job, &good()).await;
-    tab.until(&format!("document.querySelector('#choice tbody tr').id === 'run-{}'", runs[0])).await;
+    let second = "document.querySelectorAll('#choice tbody tr')[1].id";
+    tab.until(&format!("{second} === 'run-{}'", runs[0])).await;
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
-    tab.until(&format!("document.querySelector('#choice tbody tr').id === 'run-{}'", runs[1])).await;
+    tab.until(&format!("{second} === 'cell-{}'", runs[1])).await;
     tab.until("document.querySelector('#unfinished').hidden").await;
     let ticked: Vec<String> =
         tab.eval("[...document.querySelectorAll('#choice :checked')].map((box) => box.value)").await;
     assert_eq!(ticked, [ids[5].clone()]);
     assert_not_reloaded(&tab).await;
+
+    // The experiment opens and closes, and the selection stays.
+    tab.click("#choice .expand").await;
+    tab.until(&format!("document.querySelector('#choice #run-{}') !== null", runs[0])).await;
+    assert!(tab.eval::<bool>(&format!("document.querySelector(\"{oldest}\").checked")).await);
+    for id in &runs {
+        tab.click(&format!("input[value='{id}']")).await;
+    }
+    tab.click("#choice .expand").await;
+    tab.until(&format!("document.querySelector('#choice #run-{}') === null", runs[0])).await;
+    assert!(tab.eval::<bool>(&format!("document.querySelector('#cell-{} input').checked", runs[1])).await);
 }
 
 #[tokio::test]

@@ -26,9 +26,11 @@ async fn selected_runs_are_compared_with_charts_and_metrics() {
     assert!(rows[0][0].starts_with("quick") && rows[1][0].starts_with("slow"), "{rows:?}");
     assert!(rows[0].contains(&"17,070".to_owned()) && rows[1].contains(&"16,600".to_owned()), "{rows:?}");
 
-    tab.shows(".choice", "Select runs to compare.").await;
+    let bar = "document.querySelector('.choice').checkVisibility()";
+    assert!(!tab.eval::<bool>(bar).await, "nothing is selected");
     tab.click(&format!("input[value='{}']", ids[0])).await;
     tab.click(&format!("input[value='{}']", ids[1])).await;
+    assert!(tab.eval::<bool>(bar).await);
     let ticked: String =
         tab.eval("getComputedStyle(document.querySelector('.some-selected'), '::before').content").await;
     assert!(ticked.contains("ticked"), "{ticked}");
@@ -107,7 +109,6 @@ async fn the_history_can_be_filtered_sorted_and_paged() {
     let ids = two_targets(&app).await;
     let tab = Tab::signed_in(&app, Role::Member).await;
     tab.go("/runs").await;
-    tab.click("#finder details summary").await;
     tab.click("#finder input[name='target']").await;
     tab.type_text("slow").await;
     tab.press("Enter").await;
@@ -135,16 +136,17 @@ async fn labels_and_a_hostile_note_are_edited_in_place() {
     let ids = two_targets(&app).await;
     let tab = Tab::signed_in(&app, Role::Member).await;
     tab.go(&format!("/runs/{}", ids[0])).await;
-    tab.click("#remarks .pop summary").await;
-    tab.click("#remarks .pop input").await;
+    tab.click("#more > summary").await;
+    tab.click("#remark-forms input").await;
     tab.type_text("before it").await;
     tab.press("Enter").await;
     tab.shows("#remarks .label", "before it").await;
-    tab.click("#remarks .edit summary").await;
-    tab.click("#remarks textarea").await;
+    tab.click("#remark-forms textarea").await;
     tab.type_text("**Quick** <img src=x onerror=alert(1)> [go](javascript:alert(1))").await;
-    tab.click("#remarks .edit .btn").await;
+    tab.click("#remark-forms form:last-child .btn").await;
     tab.shows("#remarks .markdown strong", "Quick").await;
+    assert!(tab.eval::<bool>("document.querySelector('#more').open").await, "the menu stays open");
+    tab.click("#more > summary").await;
     let created: usize = tab.eval("document.querySelectorAll('#remarks .markdown :is(img, a, script)').length").await;
     assert_eq!(created, 0);
     tab.click("#remarks .label a").await;

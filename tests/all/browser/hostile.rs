@@ -26,9 +26,11 @@ async fn a_name_with_html_creates_no_element_and_runs_no_script() {
     tab.go(&format!("/runs/{hostile}")).await;
     wait_for_chart(&tab, "run-latency").await;
     tab.shows("h1", NAME).await;
+    tab.click("#counters > summary").await;
     tab.shows("tbody th", NAME).await;
     assert_no_elements(&tab).await;
     tab.go(&format!("/runs/{odd}")).await;
+    tab.click("#counters > summary").await;
     tab.shows("tr.group th", "g <b>&\"").await;
     tab.shows("tbody th", "has <title>").await;
     assert_no_elements(&tab).await;

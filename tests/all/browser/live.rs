@@ -19,8 +19,9 @@ fn send_seconds(agent: &Agent, run: RunId, part: WindowKind, seconds: std::ops::
     agent.send_message(&AgentMessage::Series(Box::new(delta(run, part, seconds))));
 }
 
-/// Waits until the curves have one point per second; between warm-up and measurement there is a gap.
+/// Waits until the curves have one point per second; between warm-up and measurement there is a gap. Opens all charts.
 async fn wait_for_points(tab: &Tab, last: u32) {
+    tab.until("document.querySelector('#run-heat')?.closest('details').setAttribute('open', '') === undefined && !!document.querySelector('#run-heat')").await;
     let data = |chart: &str| format!("document.querySelector('#{chart} .js-plotly-plot')?.data");
     let ends = "(data) => data?.[0].x.filter((x, place) => data[0].y[place] !== null).join()";
     let expected: Vec<String> = (1..=last).map(|second| second.to_string()).collect();
@@ -86,7 +87,7 @@ async fn points_are_appended_and_not_duplicated_after_a_server_restart() {
         send_seconds(&agent, job.run, WindowKind::Measured, second..=second);
         wait_for_points(&tab, 3 + second).await;
     }
-    tab.until("document.querySelectorAll('#seconds-of-run tbody tr').length >= 13").await;
+    tab.until("document.querySelectorAll('#charts tbody tr').length >= 13").await;
     assert!(tab.eval::<bool>("window.same === true").await, "the page was reloaded");
 
     agent.finish(&job, &good()).await;

@@ -23,6 +23,7 @@ async fn without_javascript_tables_are_shown_and_runs_can_be_compared() {
     tab.click("#all-repetitions summary").await;
     tab.click(&format!("a[href='/runs/{}']", ids[3])).await;
     tab.wait_for_path(&format!("/runs/{}", ids[3])).await;
+    tab.click("#counters > summary").await;
     tab.shows("main table", "http_req_duration").await;
     let drawn: usize = tab.eval("document.querySelectorAll('.js-plotly-plot').length").await;
     assert_eq!(drawn, 0, "scripts are disabled");
@@ -44,6 +45,7 @@ async fn without_javascript_logs_are_searched_and_metrics_are_explained() {
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.execute(SetScriptExecutionDisabledParams::new(true)).await;
     tab.go(&format!("/runs/{id}")).await;
+    tab.click("#logs > summary").await;
     tab.click("#log-search").await;
     tab.type_text("error").await;
     tab.press("Enter").await;

@@ -3,12 +3,17 @@
 use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::emulation::{MediaFeature, SetEmulatedMediaParams};
 use reqwest::{Method, header::COOKIE};
+use serde_json::json;
 
 use super::{
-    Tab, two_targets,
+    Tab, two_targets, wait_for_chart,
     world::{World, sign_in},
 };
-use crate::harness::{Answer, App};
+use crate::harness::{
+    Agent, Answer, App,
+    submit::{plan_with, submit},
+    summaries::good,
+};
 
 /// The sum of layout shifts without user input, in hundredths of the window, and the shifted elements.
 const SHIFTS: &str = "new Promise((done) => { const shifts = [];
@@ -37,7 +42,8 @@ async fn no_page_shifts_while_it_loads() {
         for place in world.places.iter().filter(|place| DYNAMIC.contains(&place.name.as_str())) {
             tab.go(&place.path).await;
             tab.until(
-                "[...document.querySelectorAll('figure[data-chart]')].every((figure) => figure.querySelector('.main-svg'))",
+                "[...document.querySelectorAll('figure[data-chart]')].every((figure) =>
+                 !figure.checkVisibility() || figure.querySelector('.main-svg'))",
             )
             .await;
             let (shifted, what): (f64, Vec<String>) = tab.eval(SHIFTS).await;
@@ -120,5 +126,41 @@ async fn the_first_result_is_near_the_top_of_a_comparison() {
         let top: f64 = tab.eval("document.querySelector('#results h1').getBoundingClientRect().top").await;
         assert!(top <= at_most, "{width} px wide: {top}");
     }
+    tab.assert_no_errors().await;
+}
+
+#[tokio::test]
+async fn the_page_of_a_run_is_short_and_a_fragment_opens_its_fold() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
+    for _ in &runs {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
+    let tab = Tab::signed_in(&app, Role::Member).await;
+    for (width, at_most) in [(1440, 180.0), (390, 240.0)] {
+        tab.set_width(width).await;
+        tab.go(&format!("/runs/{}", runs[0])).await;
+        wait_for_chart(&tab, "run-cpu").await;
+        let top: f64 = tab.eval("document.querySelector('#results').getBoundingClientRect().top").await;
+        assert!(top <= at_most, "{width} px wide: {top}");
+    }
+    tab.set_width(1440).await;
+    tab.until("document.querySelector('#run-cpu .main-svg')?.clientWidth > 500").await;
+    // Closed folds are lines, not cards.
+    let cards: Vec<String> = tab
+        .eval("[...document.querySelectorAll('main .card:not(details)')].filter((card) => card.checkVisibility()).map((card) => card.innerText)")
+        .await;
+    assert!(cards.len() <= 8, "{cards:#?}");
+    assert_eq!(tab.eval::<usize>("document.querySelectorAll('.js-plotly-plot').length").await, 4);
+    let height: f64 = tab.eval("document.documentElement.scrollHeight").await;
+    assert!(height <= 2_200.0, "{height} px");
+    tab.eval::<String>("location.hash = 'stages'").await;
+    tab.until("document.querySelector('#stages').open && !document.querySelector('#machine').open").await;
+    tab.go("/runs").await;
+    tab.go(&format!("/runs/{}#machine", runs[0])).await;
+    tab.until("document.querySelector('#machine').open && !document.querySelector('#stages').open").await;
     tab.assert_no_errors().await;
 }

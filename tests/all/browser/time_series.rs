@@ -27,6 +27,9 @@ async fn a_second_is_marked_on_all_charts_and_a_hidden_curve_stays_hidden() {
     agent.finish(&job, &good()).await;
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go(&format!("/runs/{}", runs[0])).await;
+    wait_for_chart(&tab, "run-cpu").await;
+    assert_eq!(tab.eval::<usize>("document.querySelectorAll('.js-plotly-plot').length").await, 4, "the rest is folded");
+    tab.click("#more-charts summary").await;
     wait_for_chart(&tab, "run-machine").await;
 
     tab.until("document.querySelectorAll('figure[data-shares=time]').length === 7").await;

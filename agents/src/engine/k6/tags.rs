@@ -4,11 +4,11 @@
 //! ten thousand pages would create ten thousand series. A tag is omitted if neither the summary nor the series needs
 //! it, and the script does not seem to use it: a threshold on a missing tag would silently pass.
 
-/// Tags needed for the summary, the series and the counts of requests: `proto` and `status` have few values.
-const NEEDED: [&str; 6] = ["check", "expected_response", "group", "proto", "scenario", "status"];
+/// Tags needed for the summary, the series and the counts of requests: `method`, `proto` and `status` have few values.
+const NEEDED: [&str; 7] = ["check", "expected_response", "group", "method", "proto", "scenario", "status"];
 
 /// k6's other default tags.
-const OPTIONAL: [&str; 8] = ["error", "error_code", "method", "name", "service", "subproto", "tls_version", "url"];
+const OPTIONAL: [&str; 7] = ["error", "error_code", "name", "service", "subproto", "tls_version", "url"];
 
 /// Tags that k6 sets only if the script chooses them.
 const CHOSEN: [&str; 4] = ["ip", "iter", "ocsp_status", "vu"];
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn only_needed_tags_are_set_if_no_other_is_mentioned() {
         let script = "http.get(`${__ENV.BASE_URL}/names/${__ITER}`); // the_url";
-        assert_eq!(system_tags(&[script]), "check,expected_response,group,proto,scenario,status");
+        assert_eq!(system_tags(&[script]), "check,expected_response,group,method,proto,scenario,status");
     }
 
     #[test]
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn the_choice_of_a_script_is_completed() {
         let tags = system_tags(&["export const options = { systemTags: ['url', 'vu'] };"]);
-        assert_eq!(tags, "check,expected_response,group,proto,scenario,status,url,vu");
+        assert_eq!(tags, "check,expected_response,group,method,proto,scenario,status,url,vu");
         assert!(!system_tags(&["vu"]).ends_with(",vu"), "a variable of the script");
     }
 }

@@ -170,12 +170,20 @@ fn connecting(count: u64, reused: u64, tags: &[(&str, &str)]) -> TimeSeries {
 fn the_work_is_counted_by_status_protocol_and_connection() {
     let moved = [("status", "302"), ("proto", "HTTP/1.1")];
     let found = [("status", "200"), ("proto", "HTTP/1.1")];
-    let lost = [("status", "0")];
+    let lost = [("status", "0"), ("expected_response", "false")];
+    let missing = [
+        ("status", "404"),
+        ("expected_response", "false"),
+        ("method", "GET"),
+        ("name", "http://[::1]:80/hash"),
+        ("proto", "HTTP/1.1"),
+    ];
     let first = [tagged(requests("a", 5), &moved), tagged(requests("a", 5), &found), connecting(10, 8, &found)];
     let second = [
         tagged(requests("a", 9), &moved),
         tagged(requests("a", 8), &found),
         tagged(requests("a", 1), &lost),
+        tagged(requests("a", 3), &missing),
         connecting(17, 13, &found),
         connecting(1, 0, &lost),
     ];
@@ -186,9 +194,12 @@ fn the_work_is_counted_by_status_protocol_and_connection() {
     let lines = |counts: Option<std::collections::BTreeMap<String, u64>>| {
         counts.expect("counts").into_iter().map(|(value, count)| format!("{value}: {count}")).collect::<Vec<_>>()
     };
-    assert_eq!(lines(work.statuses), ["0: 1", "200: 8", "302: 9"]);
-    assert_eq!(lines(work.protocols), ["HTTP/1.1: 17"]);
+    assert_eq!(lines(work.statuses), ["0: 1", "200: 8", "302: 9", "404: 3"]);
+    assert_eq!(lines(work.protocols), ["HTTP/1.1: 20"]);
     assert_eq!(work.new_connections, Some(5));
+    let failures = work.failures.expect("failures");
+    let texts: Vec<_> = failures.commonest.iter().map(|one| (one.text.as_str(), one.count)).collect();
+    assert_eq!((failures.count, texts), (4, vec![("404 (GET /hash)", 3), ("no response", 1)]));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::values;
 use crate::load_time::LoadTime;
-use crate::reports::summary::{Kind, Metric, Shape, Summary};
+use crate::reports::summary::{Group, Kind, Metric, Shape, Summary};
 
 /// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time
 /// of the test is hardly longer, the test had nothing but the load, and k6's time is the more exact one.
@@ -48,6 +48,9 @@ pub struct Figures {
     pub checks_passed: Option<u64>,
     /// Failed checks.
     pub checks_failed: Option<u64>,
+    /// The check that failed most often.
+    #[serde(default)]
+    pub worst_check: Option<FailedCheck>,
     /// Maximum number of allocated virtual users; for wrk the connections that were open.
     pub vus_max: Option<u64>,
     /// What became of wrk's connections.
@@ -63,6 +66,20 @@ pub struct Figures {
     #[serde(default)]
     pub negative_minima: Vec<String>,
 }
+
+/// A check of the script that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCheck {
+    /// Its name, shortened; any text.
+    pub name: String,
+    /// How often it passed.
+    pub passes: u64,
+    /// How often it failed.
+    pub fails: u64,
+}
+
+/// Maximum letters of the name of a check in a sentence.
+const MAX_CHECK_NAME: usize = 80;
 
 /// The connections of wrk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +173,7 @@ impl Summary {
             data_sent_bytes: count("data_sent", "count"),
             checks_passed: count("checks", "passes"),
             checks_failed: count("checks", "fails"),
+            worst_check: worst_check(&self.root),
             vus_max: count("vus_max", "max").or_else(|| count("vus_max", "value")),
             connections: count("wrk_connections", "value").map(|requested| Connections {
                 requested,
@@ -233,6 +251,16 @@ impl Summary {
             max_ms: value("max"),
         }
     }
+}
+
+/// Returns the check that failed most often, in any group.
+fn worst_check(group: &Group) -> Option<FailedCheck> {
+    let own = group.checks.iter().filter(|check| check.fails > 0).map(|check| FailedCheck {
+        name: check.name.chars().take(MAX_CHECK_NAME).collect(),
+        passes: check.passes,
+        fails: check.fails,
+    });
+    own.chain(group.groups.iter().filter_map(worst_check)).max_by_key(|check| check.fails)
 }
 
 fn number_of<T>(items: impl Iterator<Item = T>) -> u32 {

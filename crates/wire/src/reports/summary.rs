@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::builtin;
-pub use crate::reports::figures::{Between, Connections, Figures, Latency};
+pub use crate::reports::figures::{Between, Connections, FailedCheck, Figures, Latency};
 pub use crate::reports::validate::Fault;
 
 /// The report of k6 (or wrk) at the end of a test.

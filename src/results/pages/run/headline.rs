@@ -1,27 +1,32 @@
-//! The top of a run's page: headline figures, errors, warnings and notes. Pure.
+//! The top of a run's page: what is wrong with it, headline figures and notes. Pure.
+
+use std::cmp::Reverse;
 
 use brewbench_wire::{Phase, reports::summary::Summary};
 
 use crate::{
     metrics::Metric,
-    runs::{model::Run, verdict::Verdict},
+    runs::{
+        model::Run,
+        verdict::{Reason, Verdict},
+    },
     web::{
         card::{Card, Tone},
         format,
     },
 };
 
-/// An error, a warning or a note about the run.
+/// What is wrong with the run, said once, with what follows from it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// The kind, e.g. `Invalid.`
+pub struct Finding {
+    /// The state, e.g. `Invalid`.
     pub title: &'static str,
-    /// The explanation.
-    pub text: String,
-    /// The observed value and the limit, if there are any.
-    pub figures: Option<String>,
-    /// The class in `app.css`.
-    pub class: &'static str,
+    /// What the reader can do with the run.
+    pub consequence: &'static str,
+    /// Why, the most severe reasons first.
+    pub reasons: Vec<String>,
+    /// Its colour.
+    pub tone: Tone,
 }
 
 /// Returns the headline figures; none for a run without results.
@@ -67,30 +72,43 @@ fn failures(run: &Run, requests: u64) -> Card {
     }
 }
 
-/// Returns errors, warnings and notes, the most severe first.
+/// Returns what is wrong with the run; none if nothing is.
 /// A failure of the target is also a reason for the verdict, but is listed only once.
-pub fn warnings(run: &Run) -> Vec<Warning> {
-    let ended = run.error.clone().map(|text| {
-        let (title, class) = match run.phase {
-            Phase::Cancelled => ("Cancelled.", ""),
-            Phase::Lost => ("Lost.", "doubt"),
-            _ => ("Failed.", "fault"),
-        };
-        Warning { title, text, figures: None, class }
-    });
-    let reasons = run.reasons.iter().filter(|reason| run.error.as_deref() != Some(&reason.text)).map(|reason| {
-        let (title, class) = match reason.verdict {
-            Verdict::Invalid => ("Invalid.", "fault"),
-            Verdict::Suspect => ("Suspect.", "doubt"),
-            Verdict::Valid => ("Note.", ""),
-        };
-        Warning { title, text: reason.text.clone(), figures: reason.figures(), class }
-    });
-    let mut all: Vec<Warning> = ended.into_iter().chain(reasons).collect();
-    all.sort_by_key(|warning| {
-        ["fault", "doubt"].iter().position(|class| *class == warning.class).unwrap_or(usize::MAX)
-    });
-    all
+pub fn finding(run: &Run) -> Option<Finding> {
+    const NO_RESULT: &str = "It has no results and enters no comparison.";
+    let (title, consequence, tone) = match (run.phase, run.verdict) {
+        (Phase::Failed, _) => ("Failed", NO_RESULT, Tone::Bad),
+        (Phase::Lost, _) => ("Lost", NO_RESULT, Tone::Doubtful),
+        (Phase::Cancelled, _) => ("Cancelled", NO_RESULT, Tone::Plain),
+        (_, Some(Verdict::Invalid)) => ("Invalid", "The results are wrong, so it enters no comparison.", Tone::Bad),
+        (_, Some(Verdict::Suspect)) => {
+            ("Suspect", "The results may be wrong; a comparison with it says so.", Tone::Doubtful)
+        }
+        _ if run.spec.profiled => ("Profiled", "", Tone::Plain),
+        _ => return None,
+    };
+    let profiled = "A profiler slows the target down, so this run enters no comparison, trend or gate.";
+    let consequence = if run.spec.profiled { profiled } else { consequence };
+    let mut reasons: Vec<&Reason> = run.reasons.iter().filter(|reason| !reason.is_note()).collect();
+    reasons.sort_by_key(|reason| Reverse(reason.verdict));
+    let reasons = reasons.into_iter().filter(|reason| run.error.as_deref() != Some(&reason.text)).map(sentence);
+    let reasons = run.error.as_deref().map(begin).into_iter().chain(reasons).collect();
+    Some(Finding { title, consequence, reasons, tone })
+}
+
+/// Returns notes, which affect no verdict.
+pub fn notes(run: &Run) -> Vec<String> {
+    run.reasons.iter().filter(|reason| reason.is_note()).map(sentence).collect()
+}
+
+fn sentence(reason: &Reason) -> String {
+    let figures = reason.figures().map_or_else(String::new, |figures| format!(" ({figures})"));
+    format!("{}{figures}", begin(&reason.text))
+}
+
+/// Begins a sentence, unless its first word is the name of a program.
+fn begin(text: &str) -> String {
+    if text.starts_with("k6") || text.starts_with("wrk") { text.to_owned() } else { format::capitalize(text) }
 }
 
 #[cfg(test)]
@@ -98,7 +116,10 @@ mod tests {
     use super::*;
     use crate::{
         metrics::Figures,
-        runs::testing::{failed, figured, finished, judged},
+        runs::{
+            testing::{failed, figured, finished, judged},
+            verdict::Unit,
+        },
     };
 
     #[test]
@@ -122,16 +143,30 @@ mod tests {
 
     #[test]
     fn each_phase_and_verdict_has_a_title() {
-        let title = |phase: &str| warnings(&failed("servy", phase, "why")).remove(0).title;
-        assert_eq!(["failed", "cancelled", "lost"].map(title), ["Failed.", "Cancelled.", "Lost."]);
-        assert_eq!(warnings(&judged(finished("servy", 1), Verdict::Suspect, "why"))[0].title, "Suspect.");
-        assert_eq!(warnings(&judged(finished("servy", 1), Verdict::Valid, "why"))[0].title, "Note.");
+        let title = |phase: &str| finding(&failed("servy", phase, "why")).expect("a finding").title;
+        assert_eq!(["failed", "cancelled", "lost"].map(title), ["Failed", "Cancelled", "Lost"]);
+        let judged = |verdict| judged(finished("servy", 1), verdict, "why");
+        assert_eq!(finding(&judged(Verdict::Suspect)).expect("a finding").title, "Suspect");
+        assert_eq!(finding(&judged(Verdict::Valid)), None);
+        assert_eq!(notes(&judged(Verdict::Valid)), ["Why"]);
+        let mut profiled = finished("servy", 1);
+        profiled.spec.profiled = true;
+        assert!(finding(&profiled).expect("a finding").consequence.contains("enters no comparison"));
     }
 
     #[test]
     fn a_failed_target_is_listed_once() {
         let run = judged(failed("servy", "failed", "it died"), Verdict::Invalid, "it died");
-        let shown: Vec<_> = warnings(&run).into_iter().map(|warning| (warning.title, warning.text)).collect();
-        assert_eq!(shown, [("Failed.", "it died".to_owned())]);
+        let finding = finding(&run).expect("a finding");
+        assert_eq!((finding.title, finding.reasons), ("Failed", vec!["It died".to_owned()]));
+    }
+
+    #[test]
+    fn the_most_severe_reason_comes_first_and_figures_are_said_once() {
+        let mut run = judged(finished("servy", 1), Verdict::Invalid, "it is broken");
+        let share = |text: &str| Reason::new("x", Verdict::Suspect, text).with(0.5, 0.25, Unit::Share);
+        run.reasons.splice(0..0, [share("half of it"), share("half of it: 50 %, the limit is 25 %")]);
+        let expected = ["It is broken", "Half of it (50 %, limit 25 %)", "Half of it: 50 %, the limit is 25 %"];
+        assert_eq!(finding(&run).expect("a finding").reasons, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Tables of all metrics of a summary. Templates: `runs/_trends.html`, `runs/_totals.html`. Pure.
+//! Tables of all metrics of a summary. Template: `runs/_summary.html`. Pure.
 
 use brewbench_wire::reports::summary::{Contains, Kind, Metric, Summary};
 

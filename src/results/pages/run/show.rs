@@ -1,7 +1,5 @@
 //! `/runs/{id}`: the page of one run.
 
-mod contents;
-
 use std::collections::BTreeSet;
 
 use askama::Template;
@@ -9,9 +7,8 @@ use askama_web::WebTemplate;
 use axum::extract::{Path, State};
 use brewbench_wire::{now_ms, reports::summary::Summary, series::Series, target::TargetKind};
 
-use crate::results::pages::run::charts;
 use crate::results::pages::run::checks::{self, CheckGroup, Threshold};
-use crate::results::pages::run::headline::{self, Warning};
+use crate::results::pages::run::headline::{self, Finding};
 use crate::results::pages::run::logs::{Logs, LogsQuery};
 use crate::results::pages::run::machine;
 use crate::results::pages::run::metrics::{self, Metrics};
@@ -31,7 +28,7 @@ use crate::{
         evidence::Evidence,
         import::ImportedFile,
         logs::RunLogs,
-        pages::run::{phases::PhaseTiming, timeseries::TimeSeries},
+        pages::run::{phases::PhaseTiming, timeseries::RunCharts},
         series::model::SideCores,
         store::{
             downsampled,
@@ -42,11 +39,9 @@ use crate::{
         api, lookup,
         model::{Origin, Run},
         pages::row::{ListedRun, RunProgress},
-        verdict::Verdict,
     },
     web::{
         card::Card,
-        chart::Chart,
         series_style::Marks,
         shell::{Section, Shell},
         time_ago::{self, RelativeTime},
@@ -77,12 +72,13 @@ pub struct RunView {
     /// Progress, while the run has not ended.
     pub(crate) progress: Option<RunProgress>,
     cards: Vec<Card>,
-    warnings: Vec<Warning>,
+    /// What is wrong with it.
+    finding: Option<Finding>,
+    notes: Vec<String>,
     rules: Option<Rules>,
     /// The generators of a distributed run.
     generators: Option<Generators>,
-    charts: Vec<Chart>,
-    time_series: Option<TimeSeries>,
+    charts: RunCharts,
     /// How and when its old series was reduced.
     reduced: Option<(&'static str, RelativeTime)>,
     /// Number of repetitions of its cell.
@@ -186,10 +182,10 @@ impl RunView {
                 progress
             }),
             cards: headline::cards(&run, summary.as_ref()),
-            warnings: headline::warnings(&run),
+            finding: headline::finding(&run),
+            notes: headline::notes(&run),
             rules: judged.map(|judged| Rules::new(&run, &judged)),
-            charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
-            time_series: series.and_then(|series| TimeSeries::new(&run, mark, series, cores)),
+            charts: RunCharts::new(&run, mark, &cell, summary.as_ref(), series.map(|series| (series, cores))),
             reduced: reduced.map(|(how, at)| {
                 (
                     if how == "downsample" { "downsampled to points of ten seconds" } else { "deleted" },
@@ -251,11 +247,6 @@ impl RunView {
         let run = self.run();
         time_ago::ago(run.finished_at_ms.or(run.started_at_ms).or(Some(run.queued_at_ms)))
     }
-
-    /// Whether warnings come before the figures, as for an invalid run.
-    fn warnings_first(&self) -> bool {
-        self.run().verdict == Some(Verdict::Invalid)
-    }
 }
 
 /// `GET /runs/{id}?log=…`
@@ -274,7 +265,10 @@ pub async fn show(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::testing::{failed, finished, judged, measuring};
+    use crate::runs::{
+        testing::{failed, finished, judged, measuring},
+        verdict::Verdict,
+    };
 
     fn real() -> Summary {
         let path = format!("{}/tests/fixtures/k6/handle-summary-v1.8.1.json", env!("CARGO_MANIFEST_DIR"));
@@ -321,7 +315,7 @@ mod tests {
     #[test]
     fn a_failed_run_shows_its_error_and_no_figures() {
         let html = page(failed("servy", "failed", "the target died: exit code 1"), Stored::default(), Scope::Read);
-        assert!(html.contains("the target died: exit code 1") && !html.contains("headline"), "{html}");
+        assert!(html.contains("The target died: exit code 1") && !html.contains("headline"), "{html}");
     }
 
     #[test]

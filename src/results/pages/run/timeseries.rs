@@ -1,7 +1,6 @@
-//! The time series of a run: charts, and a table with the same data. Template: `runs/_timeseries.html`, variable
-//! `time_series`. Pure.
+//! The charts of a run, and a table of its time series. Template: `runs/_charts.html`, variable `charts`. Pure.
 
-use brewbench_wire::series::Series;
+use brewbench_wire::{reports::summary::Summary, series::Series};
 
 use crate::results::pages::run::charts;
 use crate::{
@@ -20,12 +19,17 @@ use crate::{
 /// Maximum number of points on the page; longer runs are downsampled. The API returns all points.
 const MAX_POINTS: usize = 240;
 
-/// The time series of one run.
-#[derive(Debug)]
-pub struct TimeSeries {
-    /// The charts.
-    pub charts: Vec<Chart>,
-    /// The same data as a table.
+/// The charts that are open, in their order; the rest is folded.
+const OPEN: [&str; 4] = ["run-rate", "run-latency-time", "run-latency", "run-cpu"];
+
+/// The charts of one run.
+#[derive(Debug, Default)]
+pub struct RunCharts {
+    /// Those that are open.
+    pub open: Vec<Chart>,
+    /// Those in the fold.
+    pub more: Vec<Chart>,
+    /// The time series as a table.
     pub lines: Vec<TimeSeriesRow>,
 }
 
@@ -36,11 +40,11 @@ pub struct TimeSeriesRow {
     pub warm_up: bool,
     /// Its end, in seconds since the first request of the run.
     pub at: Figure,
-    /// Values in the order of [`TimeSeries::HEADS`].
+    /// Values in the order of [`RunCharts::HEADS`].
     pub figures: Vec<Figure>,
 }
 
-impl TimeSeries {
+impl RunCharts {
     /// Names and units of the columns.
     pub const HEADS: [(&'static str, &'static str); 12] = [
         ("Requests", "1/s"),
@@ -57,17 +61,39 @@ impl TimeSeries {
         ("CPU of k6", "cores"),
     ];
 
-    /// Creates it from a series; none if the series has no points.
-    pub fn new(run: &Run, mark: Mark, series: Series, cores: SideCores) -> Option<Self> {
-        let body = SeriesBody::new(&run.id, &limit_points(series, MAX_POINTS), cores);
-        let charts = charts::over_time(run, mark, &body);
-        let windows = [(true, &body.warm_up), (false, &body.measured)];
+    /// Creates them from what is known of a run; `cell` are all repetitions.
+    pub fn new(
+        run: &Run,
+        mark: Mark,
+        cell: &[Run],
+        summary: Option<&Summary>,
+        series: Option<(Series, SideCores)>,
+    ) -> Self {
+        let mut all = charts::charts(run, mark, cell, summary, series.as_ref().map(|(series, _)| series));
+        let body = series.map(|(series, cores)| SeriesBody::new(&run.id, &limit_points(series, MAX_POINTS), cores));
+        let over_time = body.as_ref().map_or_else(Vec::new, |body| charts::over_time(run, mark, body));
+        let has_series = !over_time.is_empty();
+        all.extend(over_time);
+        let place = |chart: &Chart| OPEN.iter().position(|id| *id == chart.id);
+        let (mut open, more): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|chart| !has_series || place(chart).is_some());
+        open.sort_by_key(|chart| place(chart).unwrap_or(OPEN.len()));
+        let body = body.filter(|_| has_series);
+        let windows = body.iter().flat_map(|body| [(true, &body.warm_up), (false, &body.measured)]);
         let rows = |(warm_up, window)| {
             Option::iter(window)
                 .flat_map(table::rows)
                 .map(move |(second, usage)| TimeSeriesRow::new(warm_up, second, usage))
         };
-        (!charts.is_empty()).then(|| Self { charts, lines: windows.into_iter().flat_map(rows).collect() })
+        Self { open, more, lines: windows.flat_map(rows).collect() }
+    }
+
+    /// The folded charts in words.
+    pub fn titles(&self) -> String {
+        let titles: Vec<String> =
+            self.more.iter().map(|chart| chart.title.to_lowercase().replace("cpu", "CPU")).collect();
+        let table = (!self.lines.is_empty()).then(|| "data table".to_owned());
+        titles.into_iter().chain(table).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -98,39 +124,34 @@ mod tests {
     use super::*;
     use crate::{results::series::model::tests::rising, runs::testing::finished};
 
-    fn time_series() -> TimeSeries {
-        TimeSeries::new(&finished("servy", 1), Mark(0), rising(), SideCores::default()).expect("it has points")
+    fn of(series: Series) -> RunCharts {
+        RunCharts::new(&finished("servy", 1), Mark(0), &[], None, Some((series, SideCores::default())))
+    }
+
+    fn all() -> impl Iterator<Item = Chart> {
+        let charts = of(rising());
+        charts.open.into_iter().chain(charts.more)
     }
 
     #[test]
-    fn a_time_series_has_charts_and_a_row_per_second() {
-        let time_series = time_series();
-        let titles: Vec<&str> = time_series.charts.iter().map(|chart| chart.title.as_str()).collect();
+    fn four_charts_are_open_and_each_second_has_a_row() {
+        let charts = of(rising());
+        let titles = |charts: &[Chart]| charts.iter().map(|chart| chart.title.clone()).collect::<Vec<_>>();
+        assert_eq!(titles(&charts.open), ["Throughput over time", "Latency over time", "Latency", "CPU"]);
         assert_eq!(
-            titles,
-            [
-                "Throughput over time",
-                "Latency over time",
-                "Latency heatmap",
-                "Latency histogram",
-                "CPU",
-                "Memory",
-                "Virtual users",
-                "CPU of the machine",
-            ]
+            titles(&charts.more),
+            ["Latency heatmap", "Latency histogram", "Memory", "Virtual users", "CPU of the machine"]
         );
-        assert_eq!(time_series.lines.iter().filter(|line| line.warm_up).count(), 2);
-        assert!(
-            time_series.lines.len() == 12
-                && time_series.lines.iter().all(|line| line.figures.len() == TimeSeries::HEADS.len())
-        );
-        assert_eq!(time_series.lines[11].figures[0].text(), "1,000");
-        assert_eq!(time_series.lines[11].figures[11].text(), "–", "the CPU usage of k6 is unknown");
+        let lines = &charts.lines;
+        assert_eq!(lines.iter().filter(|line| line.warm_up).count(), 2);
+        assert!(lines.len() == 12 && lines.iter().all(|line| line.figures.len() == RunCharts::HEADS.len()));
+        assert_eq!(lines[11].figures[0].text(), "1,000");
+        assert_eq!(lines[11].figures[11].text(), "–", "the CPU usage of k6 is unknown");
     }
 
     #[test]
     fn the_warm_up_is_marked_on_every_chart_and_not_connected_to_the_measurement() {
-        for chart in time_series().charts.iter().filter(|chart| chart.shares.is_some()) {
+        for chart in all().filter(|chart| chart.shares.is_some()) {
             assert_eq!(chart.figure.0["layout"]["shapes"][0]["x1"], 2.5, "{}", chart.title);
             let first = &chart.figure.0["data"][0];
             if first["type"] == "scatter" {
@@ -142,7 +163,7 @@ mod tests {
 
     #[test]
     fn each_curve_names_the_source_of_its_points() {
-        for chart in time_series().charts.iter().filter(|chart| chart.shares.is_some()) {
+        for chart in all().filter(|chart| chart.shares.is_some()) {
             for trace in chart.figure.0["data"].as_array().expect("traces") {
                 let meta = &trace["meta"];
                 assert!(meta["from"] == "seconds" || meta["from"] == "usage", "{}: {meta}", chart.title);
@@ -152,7 +173,7 @@ mod tests {
 
     #[test]
     fn curves_of_one_chart_differ_without_colours() {
-        for chart in time_series().charts {
+        for chart in all() {
             let mut styles: Vec<_> = chart.legend.iter().map(|key| (key.dash, &key.role)).collect();
             let dashes: Vec<_> = chart.legend.iter().map(|key| key.dash).collect();
             styles.dedup();
@@ -161,7 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_points_has_no_time_series() {
-        assert!(TimeSeries::new(&finished("servy", 1), Mark(0), Series::default(), SideCores::default()).is_none());
+    fn a_run_without_points_shows_what_its_summary_has() {
+        let charts = of(Series::default());
+        assert_eq!(charts.open.iter().map(|chart| chart.id).collect::<Vec<_>>(), ["run-latency"]);
+        assert!(charts.more.is_empty() && charts.lines.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Properties of a run's requests, as a list of facts. Template: `runs/_work.html`. Pure.
+//! Properties of a run's requests, as a list of facts. Template: `runs/_summary.html`. Pure.
 
 use std::collections::BTreeMap;
 

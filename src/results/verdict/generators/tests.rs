@@ -68,6 +68,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
     };
     let context = Context {
         kind: None,
+        failures: None,
         generator_log: "",
         profile_faults: &[],
         code_unknown: None,
@@ -185,7 +186,7 @@ fn the_machine_of_a_generator_is_judged() {
     };
     let lossy = Traffic { segments, ..Traffic::default() };
     let reason = suspect("retransmits", |all| all[0].conditions.traffic = Some(lossy));
-    assert!(reason.text.starts_with("on bench-02: 20 of 1000 TCP segments"), "{reason:?}");
+    assert!(reason.text.starts_with("on bench-02: 20 of 1,000 TCP segments"), "{reason:?}");
     let stray = Traffic { peers: Some(vec![elsewhere]), ..Traffic::default() };
     let Judgement { verdict, reasons } = judged(|all| all[1].conditions.traffic = Some(stray));
     assert_eq!((verdict, reasons[0].code.as_str()), (Verdict::Invalid, "other_origin"));

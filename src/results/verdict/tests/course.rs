@@ -1,6 +1,9 @@
 //! Reasons from what the load generator reported about its load besides its metrics.
 
-use brewbench_wire::load_record::{LoadRecord, Message, Messages};
+use brewbench_wire::{
+    load_record::{LoadRecord, Message, Messages},
+    reports::summary::FailedCheck,
+};
 
 use super::*;
 use crate::results::verdict::judge::would_repeat;
@@ -38,7 +41,7 @@ fn exceptions_are_judged_with_the_commonest_message() {
     let all = only(&thrown(10_000), "iterations_failed", Verdict::Invalid);
     assert_eq!(
         all.text,
-        "10000 of 10000 iterations ended with an exception: TypeError: x (script.js:3:1) (10000 times)"
+        "10,000 of 10,000 iterations ended with an exception: TypeError: x (script.js:3:1) (10,000 times)"
     );
     assert!(would_repeat(&thrown(10_000).judge()) && !would_repeat(&thrown(100).judge()));
     let mut lenient = thrown(101);
@@ -76,7 +79,7 @@ fn interrupted_iterations_are_noted_or_suspect() {
     let interrupted = |count| recorded(|_, record| record.interrupted_iterations = Some(count));
     assert!(only(&interrupted(4), "iterations_interrupted", Verdict::Valid).is_note());
     let many = suspect(&interrupted(200), "iterations_interrupted");
-    assert!(many.text.starts_with("200 of 10200 iterations (1.96 %) were still in progress"), "{}", many.text);
+    assert!(many.text.starts_with("200 of 10,200 iterations (1.96 %) were still in progress"), "{}", many.text);
 }
 
 #[test]
@@ -107,11 +110,35 @@ fn a_run_whose_requests_all_failed_says_why() {
         });
         only(&case, "no_success", Verdict::Invalid).text
     };
-    let refused = "all 10000 requests failed: dial tcp: connection refused (10000 times)";
+    let refused = "all 10,000 requests failed: dial tcp: connection refused (10,000 times)";
     assert_eq!(failed(|record| record.errors = messages("dial tcp: connection refused", 10_000)), refused);
-    assert_eq!(failed(|_| {}), "all 10000 requests failed: the target returned only errors");
-    let unknown = "all 10000 requests failed: the target was down or returned only errors";
+    assert_eq!(failed(|_| {}), "all 10,000 requests failed: the target returned only errors");
+    let unknown = "all 10,000 requests failed: the target was down or returned only errors";
     assert_eq!(failed(|record| record.errors = None), unknown);
+}
+
+#[test]
+fn failed_requests_and_checks_are_named() {
+    let failed = |failed, failures: &[(&str, u64)]| {
+        let mut case = recorded(|case, _| case.figures.failed = Some(failed));
+        let counts = failures.iter().map(|(text, count)| ((*text).to_owned(), *count));
+        case.failures = Some(Messages::from_counts(counts));
+        let reasons = case.judge().reasons;
+        reasons.first().expect("a reason").text.clone()
+    };
+    let missing = "every response was 404 (GET /hash): all 10,000 requests failed";
+    assert_eq!(failed(10_000, &[("404 (GET /hash)", 10_000)]), missing);
+    let mixed = "all 10,000 requests failed: 404 (GET /hash) (9,999 times)";
+    assert_eq!(failed(10_000, &[("404 (GET /hash)", 9_999), ("500 (GET /hash)", 1)]), mixed);
+    let some = "1,234 of 10,000 requests failed: 12.34 %, the limit is 1 %; most often 404 (GET /hash)";
+    assert_eq!(failed(1_234, &[("404 (GET /hash)", 1_200), ("no response", 34)]), some);
+
+    let mut case = ordinary();
+    (case.figures.checks_passed, case.figures.checks_failed) = (Some(5_000), Some(5_000));
+    case.figures.worst_check = Some(FailedCheck { name: "answer has\na hash".to_owned(), passes: 0, fails: 5_000 });
+    let expected =
+        "5,000 of 10,000 checks failed: 50 %, the limit is 1 %; “answer has a hash” failed 5,000 of 5,000 times";
+    assert_eq!(only(&case, "checks_failed", Verdict::Invalid).text, expected);
 }
 
 #[test]
@@ -157,7 +184,7 @@ fn the_scripts_own_limit_is_named_instead_of_virtual_users() {
         let reasons = limited(limit).judge().reasons;
         reasons.iter().find(|reason| reason.code == "iterations_dropped").expect("a reason").text.clone()
     };
-    let expected = "k6 could not start 1500 of 2000 iterations in time (75 %), because the script's option rps allows 50 \
+    let expected = "k6 could not start 1,500 of 2,000 iterations in time (75 %), because the script's option rps allows 50 \
                     requests per second: the load was lower than requested";
     assert_eq!(text(50.0), expected);
     assert!(text(5_000.0).contains("because all its virtual users were busy"), "it did not matter");

@@ -32,7 +32,7 @@ fn a_drifting_rate_is_suspect() {
     let case = last(740);
     let drift = suspect(&case, "not_steady");
     assert!(drift.observed.is_some_and(|seen| (seen - 0.26).abs() < 1e-9) && drift.limit == Some(0.01), "{drift:?}");
-    let expected = "throughput fell by 26 % during the measured phase, from 1000 requests/s to 740 requests/s";
+    let expected = "throughput fell by 26 % during the measured phase, from 1,000 requests/s to 740 requests/s";
     assert!(drift.text.ends_with(expected), "{}", drift.text);
     let mut rising = case.clone();
     let stages = vec![Stage { duration_ms: 10_000, target: 10 }];
