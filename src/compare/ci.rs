@@ -37,7 +37,7 @@ impl Pipeline {
 }
 
 fn commands(baseline: &str, candidate: &str) -> String {
-    let rules: String = RULES.iter().map(|rule| format!(" --fail-on {}", quoted(rule))).collect();
+    let rules: String = RULES.iter().flat_map(|rule| [" --fail-on ".to_owned(), quoted(rule)]).collect();
     format!(
         "brewbench run new --against {BASELINE} --target {candidate} --repeat 10 --wait --json > runs.json\n\
          experiment=$(jq -r .experiment.id runs.json)\n\
@@ -59,12 +59,12 @@ mod tests {
     fn the_commands_name_both_targets() {
         let runs = ["it's", "servy"].into_iter().flat_map(|name| repeated(|n| run(name, n))).collect();
         let pipeline = Pipeline::new(&Comparison::new(runs, &Marks::default(), Some("servy"))).expect("two targets");
-        let expected = r#"brewbench run new --against main --target 'it'\''s' --repeat 10 --wait --json > runs.json
+        let expected = r"brewbench run new --against main --target 'it'\''s' --repeat 10 --wait --json > runs.json
 experiment=$(jq -r .experiment.id runs.json)
 brewbench compare --baseline $experiment --baseline-target servy \
   --candidate $experiment --candidate-target 'it'\''s' \
   --fail-on 'rps<-5%' --fail-on 'p99>10%' --fail-on 'error_rate>0.1%' \
-  --markdown gate.md --junit gate.xml"#;
+  --markdown gate.md --junit gate.xml";
         assert_eq!(pipeline.commands.as_deref(), Some(expected));
         assert!(pipeline.sides[0].contains("servy-1") && pipeline.sides[1].contains("it's-1"), "{pipeline:?}");
         let alone = Comparison::new(repeated(|n| run("servy", n)).into_iter().collect(), &Marks::default(), None);

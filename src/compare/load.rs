@@ -136,7 +136,7 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], key: &Key) -> Re
     let have_ended = runs.iter().all(|run| run.phase.is_final());
     let (mut options, mut known) = (chosen.options()?, context::load(state, &runs).await?);
     options.address = Some(chosen.address(ids));
-    if key.with_series {
+    if key.with_series && chosen.experiment().is_none() {
         options.by = options.by.of_picked(&runs);
     }
     if key.place == Surface::Outside {

@@ -29,7 +29,7 @@ impl MoreRepetitions {
         let most = (now * MAX_GROWTH).max(MIN_PROPOSED);
         let finds = |repetitions: usize| detectable_with(repetitions, scatter, level, min_effect);
         let best = finds(most)?;
-        let goal = GOALS.into_iter().filter(|goal| *goal >= best && *goal < found).next_back()?;
+        let goal = GOALS.into_iter().rfind(|goal| *goal >= best && *goal < found)?;
         let needed = (now + 1..=most).find(|repetitions| finds(*repetitions).is_some_and(|found| found <= goal))?;
         Some(Self { repetitions: needed - now, shows: Some(goal) })
     }
