@@ -200,7 +200,7 @@ async fn the_load_of_wrk_came_from_the_connections_that_were_open() {
     assert_eq!((&few["vus"], &all["vus"]), (&json!(215), &json!(5_000)));
     let reason = few["reasons"].as_array().expect("reasons").iter().find(|one| one["code"] == "connections_failed");
     let reason = reason.expect("a reason");
-    assert_eq!(reason["text"], "4785 of 5000 connections could not be opened: the load came from 215");
+    assert_eq!(reason["text"], "4,785 of 5,000 connections could not be opened: the load came from 215");
     assert_eq!(
         (&reason["verdict"], all["reasons"].to_string().contains("connections_failed")),
         (&json!("suspect"), false)

@@ -374,7 +374,7 @@ async fn retention_downsamples_then_deletes_series_and_keeps_metrics() {
     );
     assert_eq!(apply(91).await, 0, "nothing is left to do");
     let page = user.clone().in_browser().get(&format!("/runs/{run}")).await.ok().text();
-    assert!(page.contains("was downsampled to points of ten seconds"), "{page}");
+    assert!(page.contains("downsampled to points of ten seconds"), "{page}");
 
     let report = as_user(&app, &admin, &["run", "rejudge", "--all", "--json"]).await.json();
     assert!(report.to_string().contains("downsampled or deleted by retention"), "{report}");
@@ -382,7 +382,7 @@ async fn retention_downsamples_then_deletes_series_and_keeps_metrics() {
     assert_eq!(apply(31).await, 1);
     assert!(user.get(&path).await.refused(404).contains("retention deleted it"));
     let page = user.clone().in_browser().get(&format!("/runs/{run}")).await.ok().text();
-    assert!(page.contains("was deleted") && page.contains("17,070"), "{page}");
+    assert!(page.contains("<dt>Time series</dt><dd>deleted") && page.contains("17,070"), "{page}");
     assert_eq!(user.run(&run).await, before, "metrics and verdict stay");
 
     assert_eq!(as_user(&app, &admin, &["retention", "--off"]).await.ok(), "series are kept forever\n");

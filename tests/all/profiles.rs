@@ -172,7 +172,10 @@ async fn a_profile_is_shown_as_table_and_graph_and_downloaded_as_pprof() {
     let page = user.clone().in_browser().get(&format!("/profiles?runs={id}")).await.ok().text();
     assert!(page.contains("<code>hash</code>") && page.contains("data-flame=\"/api/v1/profiles/graph?"), "{page}");
     let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
-    assert!(page.contains("<b>Profiled run.</b>") && page.contains(&format!("/profiles?runs={id}")), "{page}");
+    assert!(
+        page.contains("A profiler slows the target down") && page.contains(&format!("/profiles?runs={id}")),
+        "{page}"
+    );
 }
 
 #[tokio::test]
