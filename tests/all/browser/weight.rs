@@ -12,7 +12,7 @@ use super::{
 /// Limit of the first view of a page without charts and all its files, bytes.
 const PLAIN: u64 = 60_000;
 
-/// Limit of the first view of a page with charts, bytes: Plotly has 440,000.
+/// Limit of the first view of a page with charts, bytes; most of them are Plotly.
 const CHARTS: u64 = 510_000;
 
 /// Limit of each later view, bytes.
