@@ -59,3 +59,38 @@ fn about(seconds: f64) -> String {
     let step = if seconds < 60.0 { 10.0 } else { 60.0 };
     format!(" (about {})", format::duration(Some((seconds / step).ceil() * step)).text())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        compare::{
+            comparison_context::ComparisonContext,
+            testing::{faster, run},
+            view::Comparison,
+        },
+        web::series_style::Marks,
+    };
+
+    fn proposed(change: impl Fn(Run) -> Run, is_knee_search: bool) -> Option<Proposal> {
+        let runs = vec![run("gosherve", 1), change(faster(run("servy", 1), 2.0))];
+        let known = ComparisonContext { is_knee_search, ..ComparisonContext::default() };
+        Comparison::by(runs, &Marks::default(), &Options::default(), &known).answer.more
+    }
+
+    #[test]
+    fn an_undecided_experiment_is_offered_repetitions_with_their_time() {
+        let proposal = proposed(|run| run, false).expect("a proposal");
+        assert_eq!((proposal.repetitions, proposal.experiment.as_str()), (4, "night"));
+        let expected = "4 more repetitions (about 3 min) would show whether they differ.";
+        assert_eq!(proposal.text.replace('\u{a0}', " "), expected);
+    }
+
+    #[test]
+    fn nothing_is_offered_where_repetitions_cannot_be_added() {
+        assert_eq!(proposed(|run| run, true), None, "a knee search");
+        let elsewhere = |run: Run| Run { experiment: Some("day".to_owned().into()), ..run };
+        assert_eq!(proposed(elsewhere, false), None, "two experiments");
+        assert_eq!(proposed(|run| Run { origin: Origin::Import, ..run }, false), None, "an import");
+    }
+}

@@ -164,7 +164,9 @@ impl Comparison {
             .collect();
         let charts = sweep.as_ref().map_or_else(|| charts::charts(&subjects, &rows), Sweep::charts);
         let trust = Trust::new(&rows, &notes);
-        let answer = Answer::new((&subjects, base), &rows, &excluded, options, trust);
+        let mut answer = Answer::new((&subjects, base), &rows, &excluded, options, trust);
+        // A knee search decides itself how often it measures.
+        answer.more = answer.more.filter(|_| !known.is_knee_search);
         Self {
             title: headline::title(&subjects, base, by),
             shared: headline::in_common(&rows),
