@@ -77,6 +77,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the URL of a page that compares despite confounders.
+    pub(crate) fn despite_confounders(&self, address: &Address) -> String {
+        address.with(Self { allow_confounders: true, ..self.clone() }.parameters())
+    }
+
     /// The options that are not the default, as query parameters.
     pub(crate) fn parameters(&self) -> Vec<(&'static str, String)> {
         let min_effect = self.min_effect.text();

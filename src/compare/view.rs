@@ -177,8 +177,7 @@ impl Comparison {
             excluded,
             by,
             asked: questions,
-            with_confounders: has_confounders
-                .then(|| address.with(Options { allow_confounders: true, ..options.clone() }.parameters())),
+            with_confounders: has_confounders.then(|| options.despite_confounders(&address)),
             differences: differences::chart(&subjects, base, &rows),
             charts,
             subjects,
