@@ -2,7 +2,7 @@
 
 use brewbench_wire::{
     Phase, now_ms,
-    outcome::{Ended, Outcome},
+    outcome::{Cause, Ended, Outcome},
     series::Packed,
 };
 use sqlx::SqliteConnection;
@@ -121,6 +121,11 @@ fn failure(place: i64, agent: &str, outcome: &Outcome) -> Option<Failure> {
         (Ended::Finished, 0) => None,
         (Ended::Finished, _) => merge::summary(outcome).err().map(|why| generator_failed(format!("{agent}: {why}"))),
         (Ended::Failed { reason, cause }, 0) => Some((reason.clone(), judge_failure(*cause, reason))),
+        (Ended::Failed { reason, cause: cause @ Cause::NoSuccess }, _) => {
+            let sentence = format!("{agent}: {reason}");
+            let judgement = judge_failure(*cause, &sentence);
+            Some((sentence, judgement))
+        }
         (Ended::Failed { reason, .. }, _) => Some(generator_failed(format!("{agent}: {reason}"))),
         (Ended::Cancelled, 0) => Some((format!("{agent} stopped"), None)),
         (Ended::Cancelled, _) => Some(generator_failed(format!("{agent} stopped"))),

@@ -63,12 +63,20 @@ pub struct Request<'a> {
     pub script: &'a str,
     pub vus: u32,
     pub duration_s: f64,
+    pub warm_up_s: f64,
     /// Seconds until the target must be ready.
     pub ready_s: u32,
 }
 
-pub const ORDINARY: Request =
-    Request { target: "exec $0 --listen $1", size: SMALL, script: SCRIPT, vus: 4, duration_s: 3.0, ready_s: 30 };
+pub const ORDINARY: Request = Request {
+    target: "exec $0 --listen $1",
+    size: SMALL,
+    script: SCRIPT,
+    vus: 4,
+    duration_s: 3.0,
+    warm_up_s: 0.3,
+    ready_s: 30,
+};
 
 impl Bench {
     /// Returns none and prints the reason if k6, the targets or control groups are missing.
@@ -133,7 +141,7 @@ impl Bench {
         self.user.post("/api/v1/scenarios", &scenario).await.ok();
         let usual = json!({"kind": "vus", "vus": request.vus, "duration_s": request.duration_s});
         let plan = plan_with(&json!({"targets": ["it"], "sizes": [request.size], "scenario": "provoked",
-            "load": load.unwrap_or(usual), "warm_up_s": 0.3, "retries": 0}));
+            "load": load.unwrap_or(usual), "warm_up_s": request.warm_up_s, "retries": 0}));
         let id = submit(&self.user, &plan).await.1.remove(0);
         (id, self.agent.job().await)
     }
@@ -382,14 +390,18 @@ async fn a_target_that_loses_a_process_makes_the_run_suspect() {
 async fn a_target_that_responds_with_errors_is_invalid() {
     let Some(mut bench) = Bench::start().await else { return };
     let script = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/nowhere'); }";
-    let run = bench.run(Request { script, duration_s: 1.0, ..ORDINARY }).await;
+    let run = bench.run(Request { script, duration_s: 1.0, warm_up_s: 0.0, ..ORDINARY }).await;
     assert_reason(&run, "no_success", "invalid");
     assert!(sentence(&run, "no_success").starts_with("every response was 404: all "), "{run}");
     assert_reason(&run, "too_short", "suspect");
     let named = "import http from 'k6/http'; export default function () {
         http.get(__ENV.BASE_URL + '/nowhere', { tags: { name: '/nowhere' } }); }";
-    let run = bench.run(Request { script: named, duration_s: 1.0, ..ORDINARY }).await;
+    let run = bench.run(Request { script: named, duration_s: 1.0, warm_up_s: 0.0, ..ORDINARY }).await;
     assert!(sentence(&run, "no_success").starts_with("every response was 404 (GET /nowhere): all "), "{run}");
+    let run = bench.run(Request { script: named, warm_up_s: 2.0, ..ORDINARY }).await;
+    assert_eq!((&run["verdict"], codes(&run)), (&json!("invalid"), vec!["no_success".to_owned()]));
+    assert_eq!(sentence(&run, "no_success"), "every response of the warm-up was 404 (GET /nowhere)", "{run}");
+    assert_eq!((&run["phase"], &run["requests"]), (&json!("failed"), &Value::Null), "no measurement: {run}");
     let script = "import http from 'k6/http'; import { check } from 'k6';
         export default function () { const path = __ITER % 3 ? '/hash' : '/nowhere';
         check(http.get(__ENV.BASE_URL + path), { 'it is there': (r) => r.status === 200 }); }";

@@ -254,18 +254,19 @@ impl RunResources {
         }
     }
 
-    pub(crate) async fn stop_recording(&mut self) {
-        if let Some((part, recording)) = self.recording.take() {
-            let Recorded { window, spans, work, load_time, traffic } = recording.finish(self.planned).await;
-            if part == WindowKind::Measured {
-                (self.work, self.load_time) = (work, load_time);
-                let interface = self.interface.as_deref();
-                let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));
-                self.usage = (core_use(&spans, &self.cores), Some(network), traffic);
-            }
-            self.live.store(part, window.clone());
-            *self.series.part_mut(part) = Some(window);
+    /// Stops recording, if that runs; returns the work of the round.
+    pub(crate) async fn stop_recording(&mut self) -> WorkDone {
+        let Some((part, recording)) = self.recording.take() else { return WorkDone::default() };
+        let Recorded { window, spans, work, load_time, traffic } = recording.finish(self.planned).await;
+        if part == WindowKind::Measured {
+            (self.work, self.load_time) = (work.clone(), load_time);
+            let interface = self.interface.as_deref();
+            let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));
+            self.usage = (core_use(&spans, &self.cores), Some(network), traffic);
         }
+        self.live.store(part, window.clone());
+        *self.series.part_mut(part) = Some(window);
+        work
     }
 
     /// Describes why the target exited while it was needed.

@@ -17,4 +17,5 @@ pub mod failure;
 pub mod interface;
 pub mod participant;
 mod prepare;
+mod refusals;
 pub mod rounds;

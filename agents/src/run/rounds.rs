@@ -16,6 +16,7 @@ use crate::run::budget::{self, Folders};
 use crate::run::context::RunContext;
 use crate::run::execute::{RunResources, lost};
 use crate::run::failure::Failure;
+use crate::run::refusals;
 use crate::sandbox::firewall::{self, Firewall};
 use crate::series::collector::MAX_SECONDS;
 use crate::series::level::is_level;
@@ -58,14 +59,23 @@ impl RunResources {
         let outcome = job.spec.warm_up_auto.then_some(WarmUp { took_ms, steady });
         // A script that aborts its warm-up aborts the measured load, too, and that is recorded.
         if let Some(status) = early.filter(|status| !engine::is_aborted(*status)) {
-            return engine::judge(status, &generator.log().await).map_err(broken).map(|()| outcome);
+            engine::judge(status, &generator.log().await).map_err(broken)?;
+            return self.check_responses().await.map(|()| outcome);
         }
         generator.signal(Signal::SIGINT);
         // After the interrupt, the exit status does not matter.
         let _ = timeout(WARM_UP_GRACE, generator.wait()).await;
         let stopped = self.generator_group.kill().await;
         stopped.map_err(|error| broken(format!("k6 did not stop after the warm-up: {error}")))?;
-        Ok(outcome)
+        self.check_responses().await.map(|()| outcome)
+    }
+
+    /// Ends the recording of the warm-up, and the run if its target refused everything.
+    async fn check_responses(&mut self) -> Result<(), Failure> {
+        let work = self.stop_recording().await;
+        let seconds = self.series.warm_up.iter().flat_map(|window| &window.seconds);
+        let iterations = seconds.map(|second| second.iterations).sum();
+        refusals::find(&work, iterations).map_or(Ok(()), |reason| Err(Failure::by(Cause::NoSuccess)(reason)))
     }
 
     /// Returns the folders whose size is limited.

@@ -41,6 +41,7 @@ pub(super) fn failure(cause: Cause, why: &str) -> Option<Reason> {
         Cause::TargetNotReady => "target_not_ready",
         Cause::TargetDied => "target_died",
         Cause::TargetOutOfMemory => "oom_killed",
+        Cause::NoSuccess => "no_success",
         Cause::Generator | Cause::Script | Cause::Other => return None,
     };
     Some(Reason::new(code, Verdict::Invalid, why))
