@@ -112,6 +112,8 @@ impl Basis {
     /// Shares are mostly zero, so their ranks say little about points: their means decide, if the ranks differ at all.
     pub fn test_of_limit(&self, pair: usize, is_primary: bool, metric: Metric, limit: f64) -> Option<Test> {
         let evidence = match self {
+            // Equal values differ by nothing, whatever the past says about experiments.
+            Self::Apart(_, Err(_)) if self.is_flat() => Evidence::Apart(1.0),
             Self::Apart(_, apart) => {
                 let limit = if metric.is_share() { limit } else { limit.ln_1p() };
                 Evidence::Apart(apart.as_ref().ok()?.p(limit))

@@ -306,6 +306,9 @@ fn failed_requests_are_judged_by_points_because_there_may_be_none() {
     assert_eq!(decided(&["error_rate>1%"], &[cell(base(10), failing(0.004))], &[]).outcome, Outcome::Fine);
     let none = decided(&["error_rate>0.1%"], &[cell(base(10), new(10, 1.0))], &[]);
     assert_eq!(none.outcome, Outcome::Fine);
+    let apart = cell(of_experiment(base(10), "monday", 0), of_experiment(new(10, 1.0), "tuesday", 1));
+    let none = decided(&["error_rate>0.1%"], &[apart], &[]);
+    assert_eq!(none.outcome, Outcome::Fine, "none failed in two experiments: {none:?}");
 }
 
 #[test]
