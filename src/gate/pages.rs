@@ -32,8 +32,8 @@ pub fn router() -> Router<AppState> {
 pub struct Page {
     shell: Shell,
     asked: GateQuery,
-    /// Names of baselines to choose from.
-    known: Vec<String>,
+    /// Baselines and recent experiments to choose from: value and description.
+    known: Vec<(String, String)>,
     gate: Option<Gate>,
     fault: Option<String>,
 }
@@ -46,12 +46,23 @@ impl Page {
     }
 }
 
+/// Maximum number of experiments to choose from.
+const MAX_EXPERIMENTS: i64 = 20;
+
+/// Returns what a side can be: the value of its field, and a description.
+async fn known(state: &AppState) -> Result<Vec<(String, String)>> {
+    let baselines = crate::baselines::store::all(&state.db.read).await?;
+    let experiments = crate::experiments::store::list(&state.db.read, None, None, MAX_EXPERIMENTS).await?;
+    let baselines = baselines.into_iter().map(|baseline| (baseline.name, "baseline".to_owned()));
+    Ok(baselines.chain(experiments.into_iter().map(|one| (one.id.to_string(), one.name))).collect())
+}
+
 async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     QueryParams(asked): QueryParams<GateQuery>,
 ) -> Result<Response> {
-    let known = crate::baselines::store::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
+    let known = known(&state).await?;
     let result = if asked.is_complete() { Some(api::evaluate(&state, &asked).await) } else { None };
     let shell = Shell::signed_in("Gate", Section::Gate, &caller.name).explained_in("guide/gate");
     let page = |gate, fault| Page { shell, asked, known, gate, fault };
