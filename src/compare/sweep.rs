@@ -18,6 +18,7 @@ use crate::{
     compare::setting::{Setting, only_loads_differ},
     runs::model::Run,
     web::{
+        axis::logarithmic,
         chart::{Chart, Key, ScriptJson, layout, text},
         format,
     },
@@ -189,7 +190,7 @@ impl<'a> Sweep<'a> {
             data.push(curve.trace(&curve.values(Metric::Rps), Metric::P99Ms));
         }
         let x = json!({"title": {"text": "requests/s", "standoff": 6}, "nticks": 6});
-        let y = json!({"type": "log", "rangemode": "normal", "dtick": "D2"});
+        let y = logarithmic();
         let head = ("sweep-latency", "Latency by throughput", "p99 in ms, logarithmic axis".to_owned(), Metric::P99Ms);
         let label = "Latency p99 by the throughput at each load".to_owned();
         chart(head, label, &data, &under(x, y), legend)

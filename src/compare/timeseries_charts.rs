@@ -15,6 +15,7 @@ use crate::{
         series::model::buckets_ms,
     },
     web::{
+        axis::logarithmic,
         chart::{Chart, Key, ScriptJson, layout, text},
         format,
     },
@@ -125,7 +126,7 @@ fn percentiles(sides: &[SubjectCell]) -> Chart {
             format!("{} p50 {}, p99 {}", subject.label, quantile(&cell.latencies, 0.5), quantile(&cell.latencies, 0.99))
         })
         .collect();
-    let figure = json!({"data": data, "layout": latencies::percentile_layout(json!({"type": "log", "rangemode": "normal", "dtick": "D2"}))});
+    let figure = json!({"data": data, "layout": latencies::percentile_layout(logarithmic())});
     let unit = "ms by share of the successful requests of all repetitions · logarithmic axes";
     chart("story-percentiles", "Latency by percentile", unit, spoken.join("; "), figure, legend)
 }
@@ -245,7 +246,7 @@ fn latency(sides: &[SubjectCell]) -> Chart {
         .collect();
     let label = format!("Latency over time in milliseconds: {}", spoken.join("; "));
     let unit = "ms, successful requests of all repetitions, p99 thin · logarithmic axis";
-    let y = json!({"type": "log", "rangemode": "normal", "dtick": "D2"});
+    let y = logarithmic();
     let figure = json!({"data": data, "layout": time_layout(y)});
     Chart { shares: Some(TIME), ..chart("story-latency", "Latency over time", unit, label, figure, legend) }
 }

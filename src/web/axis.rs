@@ -2,6 +2,11 @@
 
 use serde_json::{Value, json};
 
+/// A logarithmic axis whose ends may move. Plotly chooses its ticks, which are few even within one power of ten.
+pub fn logarithmic() -> Value {
+    json!({"type": "log", "rangemode": "normal"})
+}
+
 /// Largest ratio of values on a linear axis; beyond it, small values can't be read.
 const LINEAR_UP_TO: f64 = 20.0;
 

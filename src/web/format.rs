@@ -45,14 +45,17 @@ pub fn count(value: impl Borrow<Option<u64>>) -> Figure {
     Figure(value.borrow().map(|value| commas(&value.to_string())))
 }
 
-/// Milliseconds with their unit: `3.67 ms`, `12.30 s`.
+/// Milliseconds in the unit that fits: `59.7 ns`, `3.67 ms`, `12.30 s`.
 pub fn latency(ms: impl Borrow<Option<f64>>) -> Figure {
     figure(*ms.borrow(), |ms| {
-        if ms.abs() < 10_000.0 {
-            format!("{}{NBSP}ms", significant(ms))
-        } else {
-            format!("{}{NBSP}s", significant(ms / 1000.0))
-        }
+        let (value, unit) = match ms.abs() {
+            0.0 => (ms, "ms"),
+            tiny if tiny < 0.001 => (ms * 1e6, "ns"),
+            tiny if tiny < 0.01 => (ms * 1e3, "µs"),
+            small if small < 10_000.0 => (ms, "ms"),
+            _ => (ms / 1e3, "s"),
+        };
+        format!("{}{NBSP}{unit}", significant(value))
     })
 }
 
@@ -343,6 +346,9 @@ mod tests {
             assert_eq!(plain(&duration(Some(seconds))), text);
         }
         assert_eq!(plain(&latency(Some(3.67))), "3.67 ms");
+        assert_eq!(plain(&latency(Some(0.0))), "0 ms");
+        assert_eq!(plain(&latency(Some(0.000_597))), "597.0 ns");
+        assert_eq!(plain(&latency(Some(-0.001_25))), "-1.25 µs");
         assert_eq!(plain(&latency(Some(12_300.0))), "12.30 s");
     }
 }

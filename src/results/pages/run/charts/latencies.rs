@@ -9,6 +9,7 @@ use crate::results::pages::run::charts::curves::{Points, TIME};
 use crate::{
     results::series::model::{LatencyBody, SeriesBody, latencies},
     web::{
+        axis::logarithmic,
         chart::{Chart, Key, ScriptJson, layout},
         format,
         series_style::Mark,
@@ -143,7 +144,7 @@ pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
         .into_iter()
         .filter_map(|q| Some(format!("{} % took less than {}", q * 100.0, text_ms(all.quantile(q)?.estimate))))
         .collect();
-    let layout = percentile_layout(json!({"type": "log", "rangemode": "normal", "dtick": "D2"}));
+    let layout = percentile_layout(logarithmic());
     (!data.is_empty()).then(|| Chart {
         id: "run-latency",
         title: "Latency".to_owned(),

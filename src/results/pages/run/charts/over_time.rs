@@ -8,7 +8,7 @@ use crate::{
     results::series::model::{SecondBody, SeriesBody},
     runs::model::RunSize,
     web::{
-        axis::Scale,
+        axis::{Scale, logarithmic},
         chart::{Chart, Key},
         format,
         series_style::Mark,
@@ -75,7 +75,7 @@ fn latency(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
             range_of(series, |second| second.succeeded.p99_ms)
         ),
     };
-    curves::chart(head, points, &curves, json!({"type": "log", "rangemode": "normal", "dtick": "D2"}))
+    curves::chart(head, points, &curves, logarithmic())
 }
 
 /// Describes the range and median of a value during the measurement.
@@ -147,7 +147,7 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let scale = Scale::choose(all.map(|mib| (mib, mib)));
     let y = match scale {
         Scale::Linear => json!({"nticks": 6}),
-        Scale::Logarithmic(..) => json!({"type": "log", "rangemode": "normal", "dtick": "D2"}),
+        Scale::Logarithmic(..) => logarithmic(),
     };
     let head = Head {
         id: "run-memory",
