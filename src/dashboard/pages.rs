@@ -149,6 +149,8 @@ impl Home {
         let mut lines = list::lines(state, filter).await?;
         // What has no result is in the list of what needs attention, unless it was cancelled.
         lines.retain(|line| !line.progress.is_over() || line.progress.without_results < line.progress.total);
+        // What was measured here comes first.
+        lines.sort_by_key(ListedExperiment::is_imported);
         let ended = dashboard::store::ended(pool, *since_ms).await?;
         let (attention, more_broken) = source.attention(&agents).await?;
         Ok(Self {

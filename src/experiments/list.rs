@@ -29,7 +29,7 @@ use crate::{
     experiments::{
         describe::{describe_load, describe_plan},
         model::Experiment,
-        pages::load_comparison,
+        pages::data::load_comparison,
         progress::Progress,
     },
     runs::filter::address,
@@ -95,6 +95,11 @@ impl ListedExperiment {
         self.progress.is_over()
     }
 
+    /// Whether its runs were imported, not measured by an agent.
+    pub fn is_imported(&self) -> bool {
+        self.experiment.plan.scenario.is_empty()
+    }
+
     /// Returns when it was submitted.
     pub fn submitted(&self) -> RelativeTime {
         time_ago::ago(Some(self.experiment.created_at_ms))
@@ -129,7 +134,7 @@ impl ListedExperiment {
     /// Returns its scenario and load.
     pub fn summary(&self) -> String {
         let plan = &self.experiment.plan;
-        if plan.scenario.is_empty() {
+        if self.is_imported() {
             return self.description.clone();
         }
         format!("{} · {}", plan.scenario, describe_load(plan))
