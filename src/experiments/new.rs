@@ -22,6 +22,7 @@ use crate::{
             load_sketch::LoadSketch,
             preset::PresetChoice,
         },
+        plan::default_retries,
         plan_fields::FIELDS,
     },
 };
@@ -134,21 +135,21 @@ impl Form {
         }
     }
 
-    /// Summarizes the advanced options.
+    /// Summarizes the advanced options: what differs from the defaults.
     fn advanced(&self) -> String {
         let Draft { until, at_most, retries, agent, agent_label, load, profile, .. } = &self.draft;
-        let agent = match (agent.as_str(), agent_label.as_str()) {
-            ("", "") => "any",
-            ("", label) => label,
-            (agent, _) => agent,
-        };
-        let text = |flag| Some(self.draft.text(flag)).filter(|text| !text.is_empty()).unwrap_or("default");
-        let fields: Vec<String> = FIELDS.iter().map(|field| format!("{}: {}", field.flag, text(field.flag))).collect();
         let is_fixed = until.is_empty() || *load == LoadBy::Knee;
-        let rule = if is_fixed { "none".to_owned() } else { format!("interval ±{until}, at most {at_most}") };
-        let profile = if profile.is_empty() { "no" } else { "yes" };
-        let fields = fields.join(" · ");
-        format!("agent: {agent} · {fields} · stopping rule: {rule} · retries: {retries} · profile: {profile}")
+        let plan = self.draft.with_fields(&mut Faults::default());
+        let fields = FIELDS.iter().filter_map(|field| Some((field.label, (field.get)(&plan)?)));
+        let others = [
+            ("Agent", if agent.is_empty() { agent_label.clone() } else { agent.clone() }),
+            ("Stop at", if is_fixed { String::new() } else { format!("±{until}, at most {at_most} repetitions") }),
+            ("Retries", if *retries == default_retries().to_string() { String::new() } else { retries.clone() }),
+            ("Profile", if profile.is_empty() { String::new() } else { "yes".to_owned() }),
+        ];
+        let changed = fields.chain(others).filter(|(_, value)| !value.is_empty());
+        let changed: Vec<String> = changed.map(|(label, value)| format!("{label}: {value}")).collect();
+        if changed.is_empty() { "all defaults".to_owned() } else { changed.join(" · ") }
     }
 
     /// Sketches the load; of several loads the highest.

@@ -38,7 +38,7 @@ async fn the_form_creates_the_same_experiment_as_the_api() {
     assert!(shown.contains("<dd>about 10") && shown.contains("<dd>immediately</dd>"), "{shown}");
     assert!(shown.contains("none: a comparison needs 4 repetitions"), "{shown}");
     let untouched = user.get("/experiments/new").await.ok().text();
-    assert!(untouched.contains("warm-up: default ·"), "{untouched}");
+    assert!(untouched.contains(r#"<b>Advanced</b> <span class="soft">all defaults</span>"#), "{untouched}");
     assert!(
         shown.contains("brewbench run new --target fast --target slow --size &#39;1 vCPU / 256 MiB&#39;"),
         "{shown}"
