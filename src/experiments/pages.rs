@@ -1,6 +1,7 @@
 //! `/experiments/{id}`: the plan, progress and results of an experiment.
 
 mod current;
+pub mod data;
 mod run_list;
 mod so_far;
 
@@ -17,12 +18,13 @@ use url::form_urlencoded;
 
 use self::{
     current::{Current, currents},
+    data::PageData,
     run_list::RunList,
     so_far::SoFar,
 };
 use super::{
     power::PlanPower,
-    progress::{ExperimentState, counted, progress},
+    progress::{ExperimentState, progress},
     remarks,
 };
 use crate::{
@@ -31,30 +33,24 @@ use crate::{
         ids::ExperimentId,
         state::AppState,
     },
-    auth::{caller::Read, model::Scope},
+    auth::caller::Read,
     compare::{
-        address::Address,
         chosen::{Chosen, Options},
-        load,
         pages::Actions,
         rendered::Rendered,
-        view::Comparison,
     },
     experiments::{
         describe::describe_plan,
         knee::history::Search,
-        lookup,
         model::{Experiment, ExperimentWithRuns},
         progress::Progress,
         race::Race,
     },
-    live::feed::LiveFeed,
     profiles::links::{SettingLinks, links},
     runs::{model::Run, pages::remarks::Remarks},
     web::{
         format,
         live::{self, Frame, Pace, Tick, Topic, View},
-        series_style::Marks,
         shell::{Section, Shell},
         time_ago::{self, RelativeTime},
     },
@@ -136,87 +132,12 @@ pub struct ExperimentView {
     acts: Actions,
 }
 
-/// The data of an experiment's page.
-struct PageData {
-    full: ExperimentWithRuns,
-    so_far: Option<SoFar>,
-    marks: Marks,
-    feed: LiveFeed,
-    options: Options,
-    scope: Scope,
-}
-
-impl PageData {
-    async fn read(state: &AppState, id: &ExperimentId, chosen: Chosen, scope: Scope) -> Result<Self> {
-        let full = lookup::find_with_runs(state, id).await?;
-        let marks = marks(state, &full).await?;
-        let options = Options { address: Some(Address::of_experiment(id)), ..chosen.options()? };
-        Ok(Self::new(full, marks, state.memory(), options, scope))
-    }
-
-    fn new(full: ExperimentWithRuns, marks: Marks, feed: LiveFeed, options: Options, scope: Scope) -> Self {
-        let mut data = Self { so_far: None, full, marks, feed, options, scope };
-        data.compare_pairs();
-        data
-    }
-
-    /// Reads what has changed in the database.
-    async fn refresh(&mut self, state: &AppState) -> Result<()> {
-        self.full = lookup::find_with_runs(state, &self.full.experiment.id).await?;
-        self.compare_pairs();
-        Ok(())
-    }
-
-    fn compare_pairs(&mut self) {
-        let ExperimentWithRuns { experiment, progress, narrowing, power, runs, .. } = &self.full;
-        let (baseline, is_over) = (self.options.baseline.as_deref(), progress.is_over());
-        let (narrowing, power) = (narrowing.as_ref(), power.as_ref());
-        self.so_far = SoFar::new(&experiment.plan, runs, narrowing, power, baseline, &self.marks, is_over);
-    }
-
-    /// Compares the runs so far; once the experiment is over, the comparison is cached and has time series.
-    async fn comparison(&self, state: &AppState) -> Result<Option<Arc<Rendered>>> {
-        let ExperimentWithRuns { progress, runs, .. } = &self.full;
-        if progress.is_over() && !runs.is_empty() {
-            return load::page_if_any(state, &self.query()).await;
-        }
-        let comparison = load_comparison(state, progress, runs, &self.marks, self.options.clone()).await?;
-        Ok(comparison.map(|comparison| Arc::new(comparison.into())))
-    }
-
-    /// Returns the comparison's query outside the page of the experiment.
-    fn query(&self) -> String {
-        form_urlencoded::Serializer::new(String::new())
-            .append_pair("experiments", self.full.experiment.id.as_str())
-            .extend_pairs(self.options.parameters())
-            .finish()
-    }
-
-    fn view(&self, comparison: Option<Arc<Rendered>>) -> ExperimentView {
-        ExperimentView::new(self.full.clone(), comparison, self)
-    }
-}
-
-/// Compares the runs of an experiment so far; `None` while there are no results.
-pub async fn load_comparison(
-    state: &AppState,
-    progress: &Progress,
-    runs: &[Run],
-    marks: &Marks,
-    options: Options,
-) -> Result<Option<Comparison>> {
-    let compared: Vec<Run> = counted(runs).cloned().collect();
-    if !progress.is_over() && !compared.iter().any(Run::counts) {
-        return Ok(None);
-    }
-    load::from_runs(state, compared, marks.clone(), options).await.map(Some)
-}
-
 impl ExperimentView {
-    fn new(full: ExperimentWithRuns, comparison: Option<Arc<Rendered>>, data: &PageData) -> Self {
-        let acts = Actions::new(data.query(), comparison.as_deref().map(|rendered| &**rendered), data.scope);
-        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } = full;
-        let PageData { full: _, so_far, marks, feed, options, scope } = data;
+    fn new(comparison: Option<Arc<Rendered>>, data: &PageData) -> Self {
+        let PageData { full, so_far, marks, feed, options, scope } = data;
+        let acts = Actions::new(data.query(), comparison.as_deref().map(|rendered| &**rendered), *scope);
+        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } =
+            full.clone();
         let rate = |run: &Run| feed.rate(run.id.to_wire().ok()?).map(|rate| rate.rps);
         Self {
             description: describe_plan(&experiment.plan),
@@ -296,12 +217,6 @@ fn options_query(options: &Options) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(options.parameters()).finish()
 }
 
-/// Returns the marks of the targets in its plan, so that colours do not change as results arrive.
-async fn marks(state: &AppState, full: &ExperimentWithRuns) -> Result<Marks> {
-    let targets: Vec<&str> = full.experiment.plan.targets.iter().map(String::as_str).collect();
-    Ok(crate::catalog::store::marks(&state.db.read, &targets).await?)
-}
-
 /// `GET /experiments/{id}?baseline=…`, with the options of `/compare`.
 pub(crate) async fn show(
     Read(caller): Read,
@@ -310,7 +225,7 @@ pub(crate) async fn show(
     QueryParams(chosen): QueryParams<Chosen>,
 ) -> Result<ExperimentPage> {
     let data = PageData::read(&state, &id, chosen, caller.scope).await?;
-    let view = data.view(data.comparison(&state).await?);
+    let view = ExperimentView::new(data.comparison(&state).await?, &data);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
     Ok(ExperimentPage { shell, view })
 }
@@ -346,7 +261,7 @@ impl View for LiveExperiment {
         let ended = self.data.full.progress.ended;
         // Comparing many runs is slow, and the result changes only when another run ends.
         let comparison = if self.compared == ended { None } else { self.data.comparison(&self.state).await? };
-        let view = self.data.view(comparison);
+        let view = ExperimentView::new(comparison, &self.data);
         let mut patches = Vec::new();
         if tick != Tick::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
@@ -375,11 +290,15 @@ impl View for LiveExperiment {
 mod tests {
     use super::*;
     use crate::{
+        auth::model::Scope,
+        compare::view::Comparison,
         experiments::describe::{
             describe_retries,
             tests::{experiment, plan, queued},
         },
+        live::feed::LiveFeed,
         runs::testing::{failed, finished},
+        web::series_style::Marks,
     };
 
     fn view(name: &str, runs: Vec<Run>, scope: Scope) -> ExperimentView {
@@ -402,7 +321,7 @@ mod tests {
         let baseline = Some("servy".to_owned());
         let options = Options { baseline, ..Options::default() };
         let data = PageData::new(full, Marks::default(), LiveFeed::default(), options, scope);
-        data.view(comparison.map(|comparison| Arc::new(comparison.into())))
+        ExperimentView::new(comparison.map(|comparison| Arc::new(comparison.into())), &data)
     }
 
     fn page(view: ExperimentView) -> String {
