@@ -70,8 +70,20 @@ function destination(next) {
   return (url.origin === home.origin && !url.pathname.startsWith("//") ? url : home).href;
 }
 
+// Returns the message below a form, or below the paragraph of a button or link.
+function alertOf(element) {
+  const above = element.closest("form, p");
+  if (above.nextElementSibling?.matches("[data-passkey-alert]")) return above.nextElementSibling;
+  const alert = document.createElement("p");
+  alert.className = "alert below";
+  alert.role = "alert";
+  alert.dataset.passkeyAlert = "";
+  above.after(alert);
+  return alert;
+}
+
 async function ceremony(element, steps, then = () => location.assign(destination(element.dataset.next ?? "/"))) {
-  const alert = element.closest("section").querySelector("[data-passkey-alert]");
+  const alert = alertOf(element);
   const button = element.matches("button, a") ? element : element.querySelector("button");
   alert.hidden = true;
   button.disabled = true;

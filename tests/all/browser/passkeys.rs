@@ -11,7 +11,7 @@ use chromiumoxide::cdp::browser_protocol::{
 };
 
 use super::Tab;
-use crate::harness::App;
+use crate::harness::{App, submit::interleaved};
 
 /// The error message of a passkey request.
 pub const ALERT: &str = "[data-passkey-alert]:not([hidden])";
@@ -168,4 +168,26 @@ async fn a_passkey_of_another_server_is_rejected() {
     tab.click("[data-passkey=login]").await;
     tab.shows(ALERT, "this passkey is unknown; ask an administrator for a registration link").await;
     assert_logged_out(&app, &tab).await;
+}
+
+#[tokio::test]
+async fn a_comparison_is_shared_from_its_page() {
+    let app = App::start().await;
+    interleaved(&app.user().await, &[("servy", "1", 1.0), ("gosherve", "1", 1.2)], 4).await;
+    let tab = Tab::open(&app).await;
+    let device = device(&tab).await;
+    register(&tab, &link(&app).await, "Ada").await;
+    tab.wait_for_path("/").await;
+    tab.click(".latest li a").await;
+    tab.shows("h1", "servy").await;
+    // As if the last confirmation were long ago.
+    sqlx::query("update session set proven_at = 0").execute(&app.state.db.write).await.expect("an update");
+    tab.execute(SetUserVerifiedParams::new(device.clone(), false)).await;
+    tab.click("details:has(> #share) summary").await;
+    tab.click("#share button").await;
+    tab.shows(ALERT, CANCELLED).await;
+    tab.execute(SetUserVerifiedParams::new(device, true)).await;
+    tab.click("#share button").await;
+    tab.shows("h1", "New share link").await;
+    tab.assert_no_errors().await;
 }
