@@ -149,12 +149,14 @@ impl InRow<'_> {
             [one] => vec![self.alone(one)],
             [one, other] if self.subjects.len() == 2 => {
                 let (challenger, base) = if one.subject == self.base { (other, one) } else { (one, other) };
-                vec![self.pair(challenger, base)]
+                vec![self.pair([challenger, base])]
             }
             many => match (self.row.leader(self.primary), many.iter().find(|cell| cell.subject == self.base)) {
-                (Leader::BaselineOnly, Some(base)) => {
-                    many.iter().filter(|cell| cell.subject != self.base).map(|cell| self.pair(cell, base)).collect()
-                }
+                (Leader::BaselineOnly, Some(base)) => many
+                    .iter()
+                    .filter(|cell| cell.subject != self.base)
+                    .map(|cell| self.pair([cell, base]))
+                    .collect(),
                 _ => vec![self.leader()],
             },
         }
@@ -196,7 +198,7 @@ impl InRow<'_> {
         Headline::undecided(Sentence::default().strong("One run each: no verdict"), details, Tone::Plain)
     }
 
-    fn pair(&self, cell: &Cell, base: &Cell) -> Headline {
+    fn pair(&self, [cell, base]: [&Cell; 2]) -> Headline {
         let stat = cell.stat(self.primary);
         let both = || (self.subject(cell), self.subject(base));
         let between = |start: &str| {
@@ -229,7 +231,7 @@ impl InRow<'_> {
             }
             Some(Decision::NotComparable) => {
                 let sentence = one.text(" and ").then(other).text(" are ").strong("not comparable");
-                Headline::undecided(sentence, "More than the target differs.", Tone::Doubtful)
+                Headline::undecided(sentence, not_comparable(self.row), Tone::Doubtful)
             }
             Some(Decision::TooFew | Decision::NotInTurn) => {
                 let why = format!("{}.", sentence_case(&finding::too_little(stat)));
@@ -319,7 +321,7 @@ impl InRow<'_> {
             Leader::Alone | Leader::BaselineOnly => undecided("Compared with the baseline only", "", Tone::Plain),
             Leader::Missing => undecided("Too little data", "Not every summary has the metric.", Tone::Doubtful),
             Leader::NotInTurn => undecided("Too little data", "Not all were measured in turn.", Tone::Doubtful),
-            Leader::NotComparable => undecided("Not comparable", "More than the target differs.", Tone::Doubtful),
+            Leader::NotComparable => undecided("Not comparable", not_comparable(self.row), Tone::Doubtful),
             Leader::TooFew(fewest) => {
                 let few = format!("Only {} each.", format::plural(fewest, "repetition"));
                 undecided("Too little data", &few, Tone::Doubtful)
@@ -359,6 +361,11 @@ fn than(stat: &Stat, one: Sentence, other: Sentence) -> Sentence {
     let sentence = one.text(verb).strong(&difference).text(&format!(" {word} ")).then(other);
     let is_named = is_speed && stat.metric != Metric::Rps;
     if is_named { sentence.text(&format!(" in {}", stat.metric.name())) } else { sentence }
+}
+
+/// Returns why targets of a row are not comparable.
+fn not_comparable(row: &Row) -> &'static str {
+    if row.confounders.is_empty() { "The targets did different work." } else { "More than the target differs." }
 }
 
 fn too_little(one: Sentence, other: Sentence) -> Sentence {

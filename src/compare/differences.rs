@@ -23,6 +23,9 @@ const MAX_LINES: usize = 40;
 /// Maximum number of ticks on a side.
 const MAX_TICKS: usize = 2;
 
+/// Minimum distance of two ticks, as a share of the axis: what the words take on a phone.
+const MIN_DISTANCE: f64 = 0.17;
+
 /// One difference.
 struct DifferenceRow<'a> {
     name: String,
@@ -181,17 +184,20 @@ fn axes(lines: &[DifferenceRow], with_subjects: bool) -> Value {
 
 /// Returns the places and the words of the ticks between two ratios: `10× worse`, `2×`, `same`, `2×`, `10× better`.
 fn ticks(least: f64, most: f64) -> (Vec<f64>, Vec<String>) {
+    let room = MIN_DISTANCE * (most / least).ln();
+    // From the outermost one inwards.
     let side = |end: f64, word: &str| {
-        let within: Vec<f64> = TICKS.into_iter().filter(|ratio| *ratio <= end).collect();
-        let outermost = within.last().copied();
-        let named = |ratio| {
-            let word = if Some(ratio) == outermost { format!(" {word}") } else { String::new() };
-            (ratio, format!("{ratio}×{word}"))
-        };
-        within[within.len().saturating_sub(MAX_TICKS)..].iter().copied().map(named).collect::<Vec<_>>()
+        let mut kept: Vec<f64> = Vec::new();
+        for ratio in TICKS.into_iter().rev().filter(|ratio| *ratio <= end && ratio.ln() >= room) {
+            if kept.len() < MAX_TICKS && kept.last().is_none_or(|last| (last / ratio).ln() >= room) {
+                kept.push(ratio);
+            }
+        }
+        let words = [format!(" {word}"), String::new()];
+        kept.into_iter().zip(words).map(|(ratio, word)| (ratio, format!("{ratio}×{word}"))).collect::<Vec<_>>()
     };
-    let worse = side(1.0 / least, "worse").into_iter().rev().map(|(ratio, name)| (1.0 / ratio, name));
-    worse.chain([(1.0, "same".to_owned())]).chain(side(most, "better")).unzip()
+    let worse = side(1.0 / least, "worse").into_iter().map(|(ratio, name)| (1.0 / ratio, name));
+    worse.chain([(1.0, "same".to_owned())]).chain(side(most, "better").into_iter().rev()).unzip()
 }
 
 #[cfg(test)]
@@ -233,10 +239,10 @@ mod tests {
     #[test]
     fn half_and_twice_as_good_are_equally_far_from_the_same() {
         let (places, words) = ticks(0.013, 350.0);
-        assert_eq!(words, ["10× worse", "5×", "same", "10×", "100× better"]);
-        assert!((places[0] * places[3] - 1.0).abs() < 1e-12);
-        let (_, words) = ticks(0.97, 1.04);
-        assert_eq!(words, ["1.02× worse", "1.01×", "same", "1.01×", "1.02× better"]);
+        assert_eq!(words, ["10× worse", "same", "10×", "100× better"]);
+        assert!((places[0] * places[2] - 1.0).abs() < 1e-12);
+        assert_eq!(ticks(0.97, 1.04).1, ["1.02× worse", "same", "1.02× better"]);
+        assert_eq!(ticks(0.77, 4.6).1, ["same", "2× better"], "words need room");
         assert_eq!(ticks(1.0, 1.0).1, ["same"]);
     }
 

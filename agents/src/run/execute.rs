@@ -1,5 +1,6 @@
 //! Executes one run on this machine, or one agent's part of it: from a job to an outcome.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use brewbench_wire::job::{Job, Role};
@@ -170,6 +171,8 @@ pub(crate) struct RunResources {
     pub(crate) recording: Option<(WindowKind, Recording)>,
     pub(crate) series: Series,
     work: WorkDone,
+    /// The requests of the last round by path, if they are known.
+    pub(super) paths: BTreeMap<String, u64>,
     /// When the measured load was meant to run, once it is over.
     pub(super) planned: Option<Planned>,
     load_time: Option<LoadTime>,
@@ -217,6 +220,7 @@ impl RunResources {
             recording: None,
             series: Series::default(),
             work: WorkDone::default(),
+            paths: BTreeMap::new(),
             planned: None,
             load_time: None,
             cores: outcome.cores.clone(),
@@ -257,7 +261,8 @@ impl RunResources {
     /// Stops recording, if that runs; returns the work of the round.
     pub(crate) async fn stop_recording(&mut self) -> WorkDone {
         let Some((part, recording)) = self.recording.take() else { return WorkDone::default() };
-        let Recorded { window, spans, work, load_time, traffic } = recording.finish(self.planned).await;
+        let Recorded { window, spans, work, paths, load_time, traffic } = recording.finish(self.planned).await;
+        self.paths = paths.unwrap_or_default();
         if part == WindowKind::Measured {
             (self.work, self.load_time) = (work.clone(), load_time);
             let interface = self.interface.as_deref();

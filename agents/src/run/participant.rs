@@ -84,6 +84,8 @@ impl RunResources {
         let patience = WAIT_FOR_OTHERS + job.spec.longest_warm_up();
         self.meet(&mut barrier, (Gate::Measure, own_url), patience, "during the warm-up").await?;
         if let Some(serving) = &mut serving {
+            serving.known.count_heads(&self.paths).await;
+            record.outcome.conditions.response_head_bytes = serving.known.head_bytes();
             serving.known.confirm().await;
         }
         if let Some(serving) = serving.as_ref().filter(|_| job.spec.profiled) {

@@ -5,8 +5,8 @@
 //! pushes all series again at its end, counters only as "ended", but histograms completely. Latencies, and with them
 //! requests, are therefore exact at the end; iterations and bytes may lack the last millisecond.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 use brewbench_wire::histogram::Histogram;
@@ -142,6 +142,11 @@ impl Collector {
     /// Returns when the last request ended by k6's clock, unix milliseconds.
     pub fn last_request_ms(&self) -> Option<i64> {
         self.last_request_ms
+    }
+
+    /// Returns the requests by path, if all are GET requests whose names are paths.
+    pub fn paths(&self) -> Option<BTreeMap<String, u64>> {
+        self.work.paths()
     }
 
     /// Returns the series and the counts of requests, once k6 has ended.

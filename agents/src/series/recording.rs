@@ -1,5 +1,6 @@
 //! Records one k6 process from start to end: its metrics and the resource usage.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl Recording {
     pub async fn finish(self, planned: Option<Planned>) -> Recorded {
         let (mut samples, connections) = self.sampler.finish().await;
         let Some(received) = self.receiver.finish().into_iter().next() else { return Recorded::default() };
-        let Received { mut window, work, last_request_ms, .. } = received;
+        let Received { mut window, work, paths, last_request_ms, .. } = received;
         let limits = planned.zip(last_request_ms);
         let load_time = limits.map(|(planned, last_ms)| planned.limit(&mut window, last_ms));
         let start_ms = window.start_ms;
@@ -110,7 +111,7 @@ impl Recording {
         let (from_ms, to_ms) = loaded(&window).unwrap_or((start_ms, i64::MAX));
         let traffic = connections.and_then(|connections| connections.traffic(from_ms, to_ms));
         let usage = samples.into_iter().map(|sample| usage_at(start_ms, &sample)).collect();
-        Recorded { window: Window { usage, ..window }, spans, work, load_time, traffic }
+        Recorded { window: Window { usage, ..window }, spans, work, paths, load_time, traffic }
     }
 }
 
@@ -124,6 +125,8 @@ pub struct Recorded {
     pub spans: Vec<Span>,
     /// Counts of k6's requests.
     pub work: WorkDone,
+    /// Its requests by path, if all are GET requests whose names are paths.
+    pub paths: Option<BTreeMap<String, u64>>,
     /// The time of the load, if it is known.
     pub load_time: Option<LoadTime>,
     /// Where its bytes went; `None` if unknown.

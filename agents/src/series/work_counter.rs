@@ -23,6 +23,8 @@ const NO_RESPONSE: &str = "0";
 pub struct WorkCounter {
     statuses: Tally,
     protocols: Tally,
+    /// GET requests by their path, as the script names them.
+    paths: Tally,
     /// Unexpected responses, by status and request.
     failures: BTreeMap<String, u64>,
     /// Connections opened so far, by the hash of a series.
@@ -32,7 +34,7 @@ pub struct WorkCounter {
 }
 
 /// Requests by the values of a tag.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Tally {
     counts: BTreeMap<String, u64>,
     /// Some requests lack the tag: a script can choose its tags.
@@ -55,14 +57,17 @@ impl Tally {
     }
 }
 
-/// Describes a failed request: `404 (GET /hash)`. Scripts name their requests; k6's own name is the URL.
+/// Returns the name of a request, of a URL its path. Scripts name their requests; k6's own name is the URL.
+fn name_of(series: &TimeSeries) -> Option<&str> {
+    let name = series.label("name")?;
+    let path = name.split_once("://").map(|(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
+    Some(path.unwrap_or(name))
+}
+
+/// Describes a failed request: `404 (GET /hash)`.
 fn describe_failure(status: &str, series: &TimeSeries) -> String {
     let status = if status == NO_RESPONSE { "no response" } else { status };
-    let path = |name: &str| match name.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]).to_owned(),
-        None => name.to_owned(),
-    };
-    match (series.label("method"), series.label("name").map(path)) {
+    match (series.label("method"), name_of(series)) {
         (Some(method), Some(name)) => format!("{status} ({method} {name})"),
         (None, Some(name)) => format!("{status} ({name})"),
         (_, None) => status.to_owned(),
@@ -80,6 +85,8 @@ impl WorkCounter {
         if status != Some(NO_RESPONSE) {
             self.protocols.add(series.label("proto"), count);
         }
+        let is_get = series.label("method") == Some("GET");
+        self.paths.add(name_of(series).filter(|name| is_get && name.starts_with('/')), count);
         if let Some(status) = status.filter(|_| series.label("expected_response") == Some("false")) {
             let all = self.failures.entry(describe_failure(status, series)).or_default();
             *all = all.saturating_add(count);
@@ -93,6 +100,11 @@ impl WorkCounter {
             return;
         }
         self.opened.insert(series, all.total().saturating_sub(all.zero()));
+    }
+
+    /// Returns the requests by path, if all are GET requests whose names are paths.
+    pub fn paths(&self) -> Option<BTreeMap<String, u64>> {
+        self.paths.clone().finish()
     }
 
     /// Returns all counts, once k6 has ended.

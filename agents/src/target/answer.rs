@@ -1,9 +1,11 @@
 //! Compares the responses of a target before and after the load.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use brewbench_wire::manifest::Verify;
 use sha2::{Digest, Sha256};
+use tokio::time::timeout;
 
 use super::manifest::Manifest;
 use super::ready::{self, Endpoint, Response};
@@ -13,6 +15,9 @@ const REPEAT_LIMIT: Duration = Duration::from_millis(250);
 
 /// Timeout of the request after the load, unless the manifest's is shorter.
 const AFTERWARDS: Duration = Duration::from_secs(5);
+
+/// The most paths that are requested to count the bytes of their headers.
+const MAX_PATHS: usize = 8;
 
 /// A response that was constant for less than this may still depend on the time.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
@@ -27,7 +32,7 @@ pub struct ReferenceResponse {
     constant: Option<Answer>,
     since: Instant,
     verified_at: Instant,
-    /// Bytes before the body, if they were as many each time.
+    /// Bytes before the body, if they were as many each time, or by what the load requests.
     head_bytes: Option<u64>,
 }
 
@@ -55,7 +60,23 @@ impl ReferenceResponse {
         Ok(Self { at, request, limit: limit.min(AFTERWARDS), constant, since: begun, verified_at, head_bytes })
     }
 
-    /// Returns the bytes of the status line and the headers, if they were as many each time.
+    /// Counts the bytes before the body again: of the paths that the load requests, by their share of its requests. Other
+    /// paths may have other headers.
+    pub async fn count_heads(&mut self, paths: &BTreeMap<String, u64>) {
+        let (mut bytes, mut requests) = (0, 0);
+        if paths.len() > MAX_PATHS {
+            return;
+        }
+        for (path, count) in paths {
+            let response = timeout(REPEAT_LIMIT, self.at.get(path)).await;
+            let response = response.ok().and_then(Result::ok).filter(|response| response.status().is_success());
+            let Some(head) = response.as_ref().and_then(ready::head_bytes) else { return };
+            (bytes, requests) = (bytes + head * count, requests + count);
+        }
+        self.head_bytes = (bytes + requests / 2).checked_div(requests).or(self.head_bytes);
+    }
+
+    /// Returns the bytes of the status line and the headers, if they are known.
     pub fn head_bytes(&self) -> Option<u64> {
         self.head_bytes
     }

@@ -55,7 +55,8 @@ impl Endpoint {
         Self { base_url: base_url.to_owned(), client, first_try: None, local: None }
     }
 
-    async fn get(&self, path: &str) -> reqwest::Result<Raw> {
+    /// Requests a path.
+    pub async fn get(&self, path: &str) -> reqwest::Result<Raw> {
         self.client.get(format!("{}{path}", self.base_url)).send().await
     }
 
@@ -137,7 +138,7 @@ pub async fn ask(at: &Endpoint, verify: &Verify, limit: Duration) -> Result<Resp
 
 /// Counts the bytes of the status line, the headers and the empty line after them. The reason phrase is taken to be the
 /// usual one.
-fn head_bytes(response: &Raw) -> Option<u64> {
+pub fn head_bytes(response: &Raw) -> Option<u64> {
     // HTTP/2 compresses headers.
     let is_text = matches!(response.version(), Version::HTTP_10 | Version::HTTP_11);
     let reason = response.status().canonical_reason().unwrap_or_default();

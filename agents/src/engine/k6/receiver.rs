@@ -1,7 +1,7 @@
 //! Receives k6's pushes: an HTTP endpoint at a random path known only to this run's k6. It is a loopback port, unless
 //! the load comes from other machines.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -77,6 +77,8 @@ pub struct Received {
     pub window: Window,
     /// Counts of its requests.
     pub work: WorkDone,
+    /// Its requests by path, if all are GET requests whose names are paths.
+    pub paths: Option<BTreeMap<String, u64>>,
     /// When its last request ended by its own clock, unix milliseconds.
     pub last_request_ms: Option<i64>,
     /// The rest.
@@ -164,9 +166,9 @@ impl Receiver {
         let finish = |source: &Arc<Source>| {
             let empty = Collector::new(source.clock.now_ms(), Scope::All);
             let collector = source.with(|collector| std::mem::replace(collector, empty));
-            let last_request_ms = collector.last_request_ms();
+            let (last_request_ms, paths) = (collector.last_request_ms(), collector.paths());
             let (window, work) = collector.finish();
-            Received { window, work, last_request_ms, sent: source.sent() }
+            Received { window, work, paths, last_request_ms, sent: source.sent() }
         };
         self.sources.iter().map(finish).collect()
     }
