@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(plain(&latency(Some(3.67))), "3.67 ms");
         assert_eq!(plain(&latency(Some(0.0))), "0 ms");
         assert_eq!(plain(&latency(Some(0.000_597))), "597.0 ns");
-        assert_eq!(plain(&latency(Some(-0.001_25))), "-1.25 µs");
+        assert_eq!(plain(&latency(Some(-0.001_25))), "−1.25 µs");
         assert_eq!(plain(&latency(Some(12_300.0))), "12.30 s");
     }
 }
