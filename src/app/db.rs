@@ -162,6 +162,7 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         })
         .max_connections(1);
     let write = write.connect_with(options.clone()).await.map_err(sqlite)?;
+    announce_update(&write).await;
     MIGRATIONS.run(&write).await.map_err(|fault| match fault {
         MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
         other => OpenError::Migration(file.clone(), other),
@@ -174,6 +175,15 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         .await
         .map_err(sqlite)?;
     Ok(Db { read, rows, write, log_is_lost })
+}
+
+/// Logs that a database of an earlier version is updated, which takes minutes with a million runs.
+async fn announce_update(write: &SqlitePool) {
+    // A new database has no such table.
+    let applied = sqlx::query_scalar("select max(version) from _sqlx_migrations").fetch_one(write).await;
+    if let Some(from) = applied.ok().flatten().filter(|version: &i64| *version < newest()) {
+        tracing::info!(from, to = newest(), "updating the database; if this is interrupted, the next start continues");
+    }
 }
 
 /// Fails if a server has run on this folder and the database is missing or empty: that is a loss, not a new server.

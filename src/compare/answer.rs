@@ -149,14 +149,12 @@ impl InRow<'_> {
             [one] => vec![self.alone(one)],
             [one, other] if self.subjects.len() == 2 => {
                 let (challenger, base) = if one.subject == self.base { (other, one) } else { (one, other) };
-                vec![self.pair([challenger, base])]
+                vec![self.pair(challenger, base)]
             }
             many => match (self.row.leader(self.primary), many.iter().find(|cell| cell.subject == self.base)) {
-                (Leader::BaselineOnly, Some(base)) => many
-                    .iter()
-                    .filter(|cell| cell.subject != self.base)
-                    .map(|cell| self.pair([cell, base]))
-                    .collect(),
+                (Leader::BaselineOnly, Some(base)) => {
+                    many.iter().filter(|cell| cell.subject != self.base).map(|cell| self.pair(cell, base)).collect()
+                }
                 _ => vec![self.leader()],
             },
         }
@@ -198,7 +196,7 @@ impl InRow<'_> {
         Headline::undecided(Sentence::default().strong("One run each: no verdict"), details, Tone::Plain)
     }
 
-    fn pair(&self, [cell, base]: [&Cell; 2]) -> Headline {
+    fn pair(&self, cell: &Cell, base: &Cell) -> Headline {
         let stat = cell.stat(self.primary);
         let both = || (self.subject(cell), self.subject(base));
         let between = |start: &str| {

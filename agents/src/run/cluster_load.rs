@@ -88,7 +88,7 @@ impl RunResources {
             let warm = self.round(&load, Round::WarmUp, || {}).await?;
             parts = warm.parts;
         }
-        serving.known.confirm().await;
+        serving.known.confirm(&self.paths).await;
         if job.spec.profiled {
             self.begin_profile(job, context, &serving, &record.outcome.cores).await;
         }

@@ -84,9 +84,7 @@ impl RunResources {
         let patience = WAIT_FOR_OTHERS + job.spec.longest_warm_up();
         self.meet(&mut barrier, (Gate::Measure, own_url), patience, "during the warm-up").await?;
         if let Some(serving) = &mut serving {
-            serving.known.count_heads(&self.paths).await;
-            record.outcome.conditions.response_head_bytes = serving.known.head_bytes();
-            serving.known.confirm().await;
+            serving.known.confirm(&self.paths).await;
         }
         if let Some(serving) = serving.as_ref().filter(|_| job.spec.profiled) {
             self.begin_profile(job, context, serving, &record.outcome.cores).await;
@@ -135,7 +133,6 @@ impl RunResources {
             outcome.target = outcome.target.take().map(|identity| identity.resolved(serving.image_id.clone()));
             let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
             outcome.conditions.startup_ms = serving.startup.map(milliseconds);
-            outcome.conditions.response_head_bytes = serving.known.head_bytes();
             outcome.conditions.round_trip_ms = serving.round_trip.map(milliseconds);
             Ok(Some(serving))
         };
@@ -294,7 +291,9 @@ impl RunResources {
             self.profiler = None;
         }
         if let Some(serving) = serving {
-            record.outcome.conditions.response_change = Some(serving.known.change().await);
+            let conditions = &mut record.outcome.conditions;
+            conditions.response_change = Some(serving.known.change().await);
+            conditions.response_head_bytes = serving.known.head_bytes();
         }
         if has_load {
             let summary = self.script.summary().map_err(Failure::by(Cause::Generator))?;

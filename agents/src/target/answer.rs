@@ -62,7 +62,7 @@ impl ReferenceResponse {
 
     /// Counts the bytes before the body again: of the paths that the load requests, by their share of its requests. Other
     /// paths may have other headers.
-    pub async fn count_heads(&mut self, paths: &BTreeMap<String, u64>) {
+    async fn count_heads(&mut self, paths: &BTreeMap<String, u64>) {
         let (mut bytes, mut requests) = (0, 0);
         if paths.len() > MAX_PATHS {
             return;
@@ -97,8 +97,9 @@ impl ReferenceResponse {
     }
 
     /// Repeats the request right before the measurement: only a response that was constant for a while, including the
-    /// warm-up, can be compared with the one after it.
-    pub async fn confirm(&mut self) {
+    /// warm-up, can be compared with the one after it. Also counts the headers of the paths that the load requests.
+    pub async fn confirm(&mut self, paths: &BTreeMap<String, u64>) {
+        self.count_heads(paths).await;
         let Some(before) = self.constant.take().filter(|_| self.since.elapsed() >= LONG_ENOUGH) else { return };
         let now = ready::ask(&self.at, &self.request, REPEAT_LIMIT).await;
         self.constant = now.ok().map(|response| Answer::from_response(&response)).filter(|now| *now == before);
@@ -168,7 +169,54 @@ fn without_numbers(body: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// Starts a server whose responses have their path in a header.
+    async fn server() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let mut request = vec![0; 1024];
+                let length = stream.read(&mut request).await.expect("a request");
+                let request = String::from_utf8_lossy(&request[..length]).into_owned();
+                let path = request.split(' ').nth(1).unwrap_or_default();
+                let status = if path == "/missing" { "404 Not Found" } else { "200 OK" };
+                let response = format!("HTTP/1.1 {status}\r\nx-path: {path}\r\ncontent-length: 0\r\n\r\n");
+                stream.write_all(response.as_bytes()).await.expect("a response");
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn headers_are_those_of_the_paths_that_the_load_requests() {
+        let now = Instant::now();
+        let mut reference = ReferenceResponse {
+            at: Endpoint::remote(&server().await, ready::client().expect("a client")),
+            request: Verify { path: "/".to_owned(), status: 200, contains: None },
+            limit: AFTERWARDS,
+            constant: None,
+            since: now,
+            verified_at: now,
+            head_bytes: Some(7),
+        };
+        let cases: [(&[(&str, u64)], u64); 4] = [
+            // Nothing is known of other requests than GET, and of a path that is not there.
+            (&[], 7),
+            (&[("/", 1), ("/missing", 1)], 7),
+            (&[("/", 9)], 49),
+            (&[("/", 1), ("/long", 3)], (49 + 3 * 53 + 2) / 4),
+        ];
+        for (paths, expected) in cases {
+            reference.count_heads(&paths.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect()).await;
+            assert_eq!(reference.head_bytes(), Some(expected), "{paths:?}");
+        }
+    }
 
     fn answer(content_type: &str, body: &str) -> Answer {
         let (content_type, server, body) = (content_type.to_owned(), "nginx".to_owned(), body.as_bytes().to_vec());

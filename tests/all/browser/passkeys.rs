@@ -181,7 +181,7 @@ async fn a_comparison_is_shared_from_its_page() {
     tab.click(".latest li a").await;
     tab.shows("h1", "servy").await;
     // As if the last confirmation were long ago.
-    sqlx::query("update session set proven_at = 0").execute(&app.state.db.write).await.expect("an update");
+    sqlx::query("update session set proved_at = 0").execute(&app.state.db.write).await.expect("an update");
     tab.execute(SetUserVerifiedParams::new(device.clone(), false)).await;
     tab.click("details:has(> #share) summary").await;
     tab.click("#share button").await;
