@@ -24,7 +24,7 @@ const MAX_LINES: usize = 40;
 const MAX_TICKS: usize = 2;
 
 /// Minimum distance of two ticks, as a share of the axis: what the words take on a phone.
-const MIN_DISTANCE: f64 = 0.17;
+const MIN_DISTANCE: f64 = 0.2;
 
 /// One difference.
 struct DifferenceRow<'a> {
@@ -193,7 +193,7 @@ fn ticks(least: f64, most: f64) -> (Vec<f64>, Vec<String>) {
                 kept.push(ratio);
             }
         }
-        let words = [format!(" {word}"), String::new()];
+        let words = [format!("<br>{word}"), String::new()];
         kept.into_iter().zip(words).map(|(ratio, word)| (ratio, format!("{ratio}×{word}"))).collect::<Vec<_>>()
     };
     let worse = side(1.0 / least, "worse").into_iter().map(|(ratio, name)| (1.0 / ratio, name));
@@ -239,10 +239,10 @@ mod tests {
     #[test]
     fn half_and_twice_as_good_are_equally_far_from_the_same() {
         let (places, words) = ticks(0.013, 350.0);
-        assert_eq!(words, ["10× worse", "same", "10×", "100× better"]);
+        assert_eq!(words, ["10×<br>worse", "same", "10×", "100×<br>better"]);
         assert!((places[0] * places[2] - 1.0).abs() < 1e-12);
-        assert_eq!(ticks(0.97, 1.04).1, ["1.02× worse", "same", "1.02× better"]);
-        assert_eq!(ticks(0.77, 4.6).1, ["same", "2× better"], "words need room");
+        assert_eq!(ticks(0.97, 1.04).1, ["1.02×<br>worse", "same", "1.02×<br>better"]);
+        assert_eq!(ticks(0.77, 4.6).1, ["same", "2×<br>better"], "words need room");
         assert_eq!(ticks(1.0, 1.0).1, ["same"]);
     }
 

@@ -45,7 +45,7 @@ pub fn count(value: impl Borrow<Option<u64>>) -> Figure {
     Figure(value.borrow().map(|value| commas(&value.to_string())))
 }
 
-/// Milliseconds in the unit that fits: `59.7 ns`, `3.67 ms`, `12.30 s`.
+/// Milliseconds in the unit that fits: `59.70 ns`, `3.67 ms`, `12.30 s`.
 pub fn latency(ms: impl Borrow<Option<f64>>) -> Figure {
     figure(*ms.borrow(), |ms| {
         let (value, unit) = match ms.abs() {
