@@ -91,19 +91,17 @@ impl RunGroup {
 
 /// Returns a row for each cell, smaller sizes first; each is followed by its runs if they are shown.
 fn by_cell(runs: Vec<Run>, is_open: bool, marks: &Marks) -> Vec<HistoryRow> {
-    let mut cells: Vec<(String, Vec<Run>)> = Vec::new();
+    let mut cells: Vec<Vec<Run>> = Vec::new();
     for run in runs {
-        let key = format!("{} {:?} {:?} {}", run.spec.plan_key(), run.version, run.agent, run.spec.profiled);
-        match cells.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, runs)) => runs.push(run),
-            None => cells.push((key, vec![run])),
+        let is_same = |of: &Run| (&of.version, &of.agent, &of.spec) == (&run.version, &run.agent, &run.spec);
+        match cells.iter_mut().find(|runs| is_same(&runs[0])) {
+            Some(runs) => runs.push(run),
+            None => cells.push(vec![run]),
         }
     }
     let size = |run: &Run| run.spec.size.as_ref().map_or(0.0, RunSize::total_vcpus);
-    cells.sort_by(|(_, a), (_, b)| {
-        size(&a[0]).total_cmp(&size(&b[0])).then_with(|| a[0].spec.target.cmp(&b[0].spec.target))
-    });
-    let rows = |(_, runs): (String, Vec<Run>)| {
+    cells.sort_by(|a, b| size(&a[0]).total_cmp(&size(&b[0])).then_with(|| a[0].spec.target.cmp(&b[0].spec.target)));
+    let rows = |runs: Vec<Run>| {
         let single = if is_open && runs.len() > 1 { runs.clone() } else { Vec::new() };
         let cell = HistoryRow {
             is_summary: runs.len() > 1,

@@ -17,7 +17,7 @@ use crate::{
 const MAX_GROUPS: usize = 40;
 
 /// A page ends with the experiment that reaches this number of runs.
-const MAX_RUNS: i64 = 240;
+const MAX_RUNS: i64 = 100;
 
 /// Runs that a page walks at most; those of experiments that are listed already are skipped.
 const MAX_WALKED: i64 = 2_000;
