@@ -376,9 +376,8 @@ async fn options_thresholds_files_and_parameters_of_a_script_are_used() {
         }";
     let mut job =
         Job { spec: RunSpec { load: Some(Load::Script), warm_up_s: Some(0.0), ..job("good").spec }, ..job("good") };
-    job.scenario = scenario(script);
-    job.scenario.files.insert("paths.json".to_owned(), "[\"/a\"]".to_owned());
-    job.scenario.defaults = [("WHAT", "default "), ("MORE", "more ")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    job.scenario = scenario(script).with_file("paths.json", "[\"/a\"]");
+    job.scenario = job.scenario.with_default("WHAT", "default ").with_default("MORE", "more ");
     job.spec.parameters = [("WHAT".to_owned(), "given ".to_owned())].into();
     let outcome = run(&bench, &job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
@@ -507,12 +506,10 @@ async fn k6_inspects_a_script_and_reports_errors() {
         ),
     ];
     for (script, words) in cases {
-        let mut scenario = scenario(script);
-        scenario.files.insert("paths.json".to_owned(), "[1, 2]".to_owned());
-        scenario.defaults.insert("WHAT".to_owned(), "default".to_owned());
+        let scenario = scenario(script).with_file("paths.json", "[1, 2]").with_default("WHAT", "default");
         let id = RunId::now();
         match inspect(id.0, &scenario, &bench.work, &CancellationToken::new()).await {
-            Finding::Valid => assert_eq!(words, "", "{script}"),
+            Finding::Valid(_) => assert_eq!(words, "", "{script}"),
             Finding::Invalid { message } => {
                 assert!(!words.is_empty() && message.contains(words), "{script}: {message}");
             }

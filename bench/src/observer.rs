@@ -204,7 +204,7 @@ impl Bare {
     fn new(manifests: PathBuf, folder: PathBuf) -> anyhow::Result<Self> {
         std::fs::create_dir(&folder)?;
         let scenario = scenarios::bundled().into_iter().find(|scenario| scenario.name == "hash");
-        std::fs::write(folder.join("script.js"), scenario.context("the scenario hash")?.script)?;
+        std::fs::write(folder.join("script.js"), scenario.context("the scenario hash")?.script())?;
         let sandbox = Sandbox::detect(CGROUPS.as_ref(), &format!("bench-{}", std::process::id()));
         Ok(Self { sandbox, manifests, fingerprints: Arc::default(), folder })
     }

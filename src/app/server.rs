@@ -113,7 +113,8 @@ impl Server {
         // Must come before anything is stored with the current time.
         let clock = Clock::start(crate::maintenance::store::newest(&db.read).await?);
         crate::catalog::store::first_sizes(&db.write, now_ms()).await?;
-        crate::catalog::store::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
+        crate::catalog::store::scenarios::rekey(&db.write).await?;
+        crate::catalog::store::scenarios::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
         let unbound = |fault| StartError::Listen(config.listen, fault);
         let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;

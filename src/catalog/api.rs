@@ -1,14 +1,17 @@
 //! JSON of targets, machine sizes and scenarios.
 
+use std::collections::BTreeMap;
+
 use axum::{
     Json,
     extract::{Path, State},
     http::StatusCode,
 };
 use brewbench_wire::{
-    job::{MAX_REPLICAS, Scenario, ScenarioKind},
+    job::MAX_REPLICAS,
     manifest::ManifestFile,
     now_ms,
+    scenario::{Content, Scenario, addresses},
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -162,7 +165,7 @@ pub(super) fn in_use(name: &str) -> Error {
 /// List scenarios, each with its newest revision.
 #[utoipa::path(get, path = "/api/v1/scenarios", tag = "catalog", responses((status = 200, body = ScenarioList)))]
 pub async fn scenarios(_: Read, State(state): State<AppState>) -> Result<Json<ScenarioList>> {
-    Ok(Json(ScenarioList { scenarios: catalog::store::scenarios(&state.db.read).await? }))
+    Ok(Json(ScenarioList { scenarios: catalog::store::scenarios::scenarios(&state.db.read).await? }))
 }
 
 /// A revision of a scenario.
@@ -173,7 +176,7 @@ pub struct RevisionQuery {
     revision: Option<String>,
 }
 
-/// Get a scenario with its script, data files and defaults.
+/// Get a scenario with its files and defaults.
 #[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path), RevisionQuery),
     responses((status = 200, body = ScenarioText), (status = 404, body = ErrorBody)))]
 pub async fn scenario(
@@ -183,22 +186,21 @@ pub async fn scenario(
     QueryParams(RevisionQuery { revision }): QueryParams<RevisionQuery>,
 ) -> Result<Json<ScenarioText>> {
     let found = match &revision {
-        Some(sha256) => catalog::store::revision(&state.db.read, &name, sha256).await?,
-        None => catalog::store::scenario(&state.db.read, &name).await?,
+        Some(sha256) => catalog::store::scenarios::revision(&state.db.read, &name, sha256).await?,
+        None => catalog::store::scenarios::scenario(&state.db.read, &name).await?,
     };
     let missing = || match revision {
         Some(sha256) => Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")),
         None => Error::NotFound(format!("scenario {name:?}")),
     };
-    let Scenario { name, kind: _, script, files, defaults } = found.ok_or_else(missing)?;
-    Ok(Json(ScenarioText { name, script, files, defaults }))
+    Ok(Json(ScenarioText::of(found.ok_or_else(missing)?)))
 }
 
 /// List all revisions of a scenario.
 #[utoipa::path(get, path = "/api/v1/scenarios/{name}/revisions", tag = "catalog", params(("name" = String, Path)),
     responses((status = 200, body = RevisionList), (status = 404, body = ErrorBody)))]
 pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<RevisionList>> {
-    let revisions = catalog::store::revisions(&state.db.read, &name).await?;
+    let revisions = catalog::store::scenarios::revisions(&state.db.read, &name).await?;
     if revisions.is_empty() {
         return Err(Error::NotFound(format!("scenario {name:?}")));
     }
@@ -207,20 +209,24 @@ pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<
 
 /// Validates a scenario without running k6. An error starts with the field and a colon.
 pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
-    let ScenarioText { name, script, files, defaults } = text;
+    let ScenarioText { name, entry, script, mut files, defaults } = text;
     let name = checked_name(&name)?.into_string();
-    if script.trim().is_empty() {
+    if let Some(script) = script
+        && files.insert(entry.clone(), script.into()).is_some()
+    {
+        return Err(Error::Invalid(format!("script: {entry:?} is in the files, too")));
+    }
+    if files.get(&entry).and_then(Content::text).is_some_and(|script| script.trim().is_empty()) {
         return Err(Error::Invalid("script: must not be empty".to_owned()));
     }
-    if let Some(bad) = files.keys().find(|file| !is_plain_name(file)) {
-        return Err(Error::Invalid(format!(
-            "files: {bad:?} is not a plain file name; a script opens files in its own folder"
-        )));
-    }
-    if let Some(fault) = defaults.keys().find_map(|key| parameter_fault(key)) {
+    if let Some(fault) = defaults.iter().find_map(|(key, value)| default_fault(key, value)) {
         return Err(Error::Invalid(format!("defaults: {fault}")));
     }
-    Ok(Scenario { name, kind: ScenarioKind::K6, script, files, defaults })
+    let scenario = Scenario { name, entry, files, elsewhere: BTreeMap::new(), defaults }.with_usual_name();
+    match scenario.fault() {
+        Some(fault) => Err(Error::Invalid(fault)),
+        None => Ok(scenario),
+    }
 }
 
 /// Stores a scenario, or another revision of one, with the result of k6's check.
@@ -231,16 +237,25 @@ pub async fn store_scenario(
     by: &Caller,
 ) -> Result<ScenarioInfo> {
     let name = &scenario.name;
-    catalog::store::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Action::ScenarioAdded, name)).await?;
-    let stored = catalog::store::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == *name);
+    catalog::store::scenarios::add_scenario(
+        &db.write,
+        scenario,
+        check,
+        now_ms(),
+        &by.does(Action::ScenarioAdded, name),
+    )
+    .await?;
+    let stored = catalog::store::scenarios::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == *name);
     stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))
 }
 
-fn is_plain_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= 200
-        && !name.starts_with('.')
-        && !name.chars().any(|letter| letter.is_control() || matches!(letter, '/' | '\\'))
+/// Returns why a default is not accepted; none if it is. That of an origin makes it the target's address.
+fn default_fault(key: &str, value: &str) -> Option<String> {
+    match addresses::is_origin(key) {
+        true if value == addresses::BASE_URL => None,
+        true => Some(format!("{key:?} can stand for the target's address only: {key}={}", addresses::BASE_URL)),
+        false => parameter_fault(key),
+    }
 }
 
 /// Returns why a text is no parameter name; none if it is one.

@@ -1,13 +1,21 @@
 //! Targets, machine sizes, scenarios and their revisions. Pure.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
-use brewbench_wire::{engine::EngineVersion, target::TargetKind};
+use brewbench_wire::{
+    engine::EngineVersion,
+    messages::ScriptReport,
+    scenario::{Content, SCRIPT, Scenario, addresses::Address},
+    target::TargetKind,
+};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error as _, MapAccess, Visitor},
 };
 use utoipa::ToSchema;
+
+/// Addresses that a note names.
+const MAX_ADDRESSES: usize = 4;
 
 /// One version of a target that an agent offered.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -82,9 +90,9 @@ pub struct ScenarioInfo {
     pub created_at_ms: i64,
     /// Result of checking the newest revision; null if it was never checked.
     pub check: Option<ScriptCheck>,
-    /// What to check about its content; null if nothing.
+    /// What in its files may be the target's address, which runs set by a default; null if they get the address.
     #[serde(default)]
-    pub note: Option<String>,
+    pub addresses: Option<Vec<Address>>,
 }
 
 /// A load generator.
@@ -124,6 +132,9 @@ pub struct ScriptCheck {
     pub at_ms: i64,
     /// Why k6 can't run the script; null if it can.
     pub fault: Option<String>,
+    /// What the load generator has read of the script.
+    #[serde(default)]
+    pub report: ScriptReport,
 }
 
 /// All scenarios.
@@ -142,9 +153,23 @@ pub struct Revision {
     pub created_at_ms: i64,
     /// Result of the last check; null if it was never checked.
     pub check: Option<ScriptCheck>,
-    /// What to check about its content; null if nothing.
+    /// What in its files may be the target's address, which runs set by a default; null if they get the address.
     #[serde(default)]
-    pub note: Option<String>,
+    pub addresses: Option<Vec<Address>>,
+}
+
+/// Returns what to do about a script whose runs do not get the target's address: the end of a sentence on its name.
+pub fn address_note(addresses: &[Address]) -> String {
+    let default = |Address { name, default }: &Address| format!("{name}={default}");
+    let all: Vec<String> = addresses.iter().take(MAX_ADDRESSES).map(default).collect();
+    let remedy = match all.as_slice() {
+        [] => String::new(),
+        [one] => format!("if it loads the target, add the parameter {one}; "),
+        several => format!("add the parameters of these that are the target: {}; ", several.join(", ")),
+    };
+    format!(
+        "the script does not read BASE_URL, the address of the target; {remedy}runs that load another server are invalid"
+    )
 }
 
 /// All revisions of a scenario.
@@ -154,26 +179,43 @@ pub struct RevisionList {
     pub revisions: Vec<Revision>,
 }
 
-/// A scenario with its script, data files and defaults.
+/// A scenario with its files and defaults.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScenarioText {
     /// Unique; all revisions share it.
     pub name: String,
-    /// A k6 script. `__ENV.BASE_URL` is where the target listens.
-    pub script: String,
-    /// Files that the script opens, by plain name.
+    /// The path of the k6 script in `files`. `__ENV.BASE_URL` is where the target listens.
+    #[serde(default = "script_name")]
+    pub entry: String,
+    /// The text of the k6 script, if it is not in `files`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// All files by path, relative to one folder: a text, or `{"base64": "…"}`. Modules that the script imports from
+    /// the network are here by URL.
     #[serde(default, deserialize_with = "each_once")]
-    pub files: BTreeMap<String, String>,
+    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
+    pub files: BTreeMap<String, Content>,
     /// Parameters (`__ENV`) with their default values.
     #[serde(default, deserialize_with = "each_once")]
     pub defaults: BTreeMap<String, String>,
 }
 
+impl ScenarioText {
+    /// Returns the scenario as it is submitted and shown.
+    pub fn of(Scenario { name, entry, files, elsewhere: _, defaults }: Scenario) -> Self {
+        Self { name, entry, script: None, files, defaults }
+    }
+}
+
+fn script_name() -> String {
+    SCRIPT.to_owned()
+}
+
 /// Reads an object and refuses a name that occurs twice, of which JSON readers usually keep the last.
-fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    struct Names;
-    impl<'de> Visitor<'de> for Names {
-        type Value = BTreeMap<String, String>;
+fn each_once<'de, V: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, V>, D::Error> {
+    struct Names<V>(PhantomData<V>);
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for Names<V> {
+        type Value = BTreeMap<String, V>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object of texts")
@@ -181,7 +223,7 @@ fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Stri
 
         fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
             let mut all = BTreeMap::new();
-            while let Some((name, text)) = entries.next_entry::<String, String>()? {
+            while let Some((name, text)) = entries.next_entry::<String, V>()? {
                 if all.contains_key(&name) {
                     return Err(A::Error::custom(format!("{name:?} occurs twice")));
                 }
@@ -190,7 +232,7 @@ fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Stri
             Ok(all)
         }
     }
-    from.deserialize_map(Names)
+    from.deserialize_map(Names(PhantomData))
 }
 
 pub(crate) const MIB: u64 = 1024 * 1024;

@@ -1,28 +1,20 @@
-//! SQL of targets, machine sizes and scenarios; [`names`] has the SQL of target names.
+//! SQL of targets and machine sizes; [`names`] has the SQL of target names.
 
 pub mod names;
+pub mod scenarios;
 
-use std::collections::BTreeMap;
-
-use brewbench_wire::{
-    job::{Scenario, ScenarioKind},
-    messages::TargetOffer,
-};
-use serde_json::json;
+use brewbench_wire::messages::TargetOffer;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
-    app::{
-        error::{Error, Result},
-        ids::AgentId,
-    },
+    app::{error::Result, ids::AgentId},
     auth::{
         audit::{self, AuditEvent},
         store::taken,
     },
     catalog::{
         identity::are_comparable,
-        model::{Engine, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, ScriptCheck, Target, size_name},
+        model::{FIRST_SIZES, MachineSize, Target, size_name},
     },
     web::series_style::{Mark, Marks},
 };
@@ -245,170 +237,4 @@ pub async fn delete_size(pool: &SqlitePool, name: &str, act: &AuditEvent) -> sql
     }
     transaction.commit().await?;
     Ok(is_deleted)
-}
-
-/// Stores the bundled scenarios, each revision once, so that a user's later revision stays the newest.
-pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) -> Result<()> {
-    for scenario in bundled {
-        if revision(pool, &scenario.name, &scenario.sha256()).await?.is_none() {
-            keep_scenario(&mut *pool.acquire().await?, scenario, now).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Stores a revision that a user submitted, with the result of k6's check.
-pub async fn add_scenario(
-    pool: &SqlitePool,
-    scenario: &Scenario,
-    check: Option<&ScriptCheck>,
-    now: i64,
-    act: &AuditEvent,
-) -> Result<()> {
-    let mut transaction = pool.begin().await?;
-    let sha256 = keep_scenario(&mut transaction, scenario, now).await?;
-    if let Some(check) = check {
-        note_check(&mut *transaction, &scenario.name, &sha256, check).await?;
-    }
-    audit::record(&mut transaction, &act.clone().with(json!({"sha256": sha256}))).await?;
-    Ok(transaction.commit().await?)
-}
-
-/// Stores the result of k6's check of a revision, replacing the previous one.
-pub async fn note_check(
-    to: impl sqlx::SqliteExecutor<'_>,
-    name: &str,
-    sha256: &str,
-    check: &ScriptCheck,
-) -> sqlx::Result<()> {
-    let ScriptCheck { agent, engine, at_ms, fault } = check;
-    sqlx::query!(
-        "update scenario_revision set checked_by = ?3, checked_version = ?4, checked_at = ?5, check_fault = ?6
-         where name = ?1 and sha256 = ?2",
-        name,
-        sha256,
-        agent,
-        engine.version,
-        at_ms,
-        fault
-    )
-    .execute(to)
-    .await?;
-    Ok(())
-}
-
-/// Builds the result of k6's check from its columns.
-fn check(
-    agent: Option<String>,
-    version: Option<String>,
-    at: Option<i64>,
-    fault: Option<String>,
-) -> Option<ScriptCheck> {
-    // All scenarios are k6 scripts: see `ScenarioKind`.
-    let engine = Engine { name: "k6".to_owned(), version };
-    Some(ScriptCheck { agent: agent?, engine, at_ms: at?, fault })
-}
-
-/// Returns a note on a script that does not have the name of the variable with the target's address.
-fn base_url_note(reads_base_url: bool) -> Option<String> {
-    (!reads_base_url).then(|| {
-        "the script does not read BASE_URL, the address of the target: if it loads another server, its runs are invalid"
-            .to_owned()
-    })
-}
-
-/// Stores a revision and returns its hash. Storing a known revision again makes it the newest.
-async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, now: i64) -> Result<String> {
-    let sha256 = scenario.sha256();
-    let files = serde_json::to_string(&scenario.files).map_err(Error::internal)?;
-    let defaults = serde_json::to_string(&scenario.defaults).map_err(Error::internal)?;
-    sqlx::query!(
-        "insert into scenario_revision (name, sha256, script, files, defaults, created_at) values (?, ?, ?, ?, ?, ?)
-         on conflict (name, sha256) do update
-             set id = (select max(id) + 1 from scenario_revision), created_at = excluded.created_at",
-        scenario.name,
-        sha256,
-        scenario.script,
-        files,
-        defaults,
-        now
-    )
-    .execute(connection)
-    .await?;
-    Ok(sha256)
-}
-
-/// Returns the newest revision of each scenario, by name.
-pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
-    let rows = sqlx::query!(
-        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_version, checked_at,
-                  check_fault,
-                  instr(script, 'BASE_URL') + instr(files, 'BASE_URL') > 0 as "reads_base_url!: bool",
-                  (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
-           from scenario_revision as newest
-           where id = (select max(id) from scenario_revision as other where other.name = newest.name)
-           order by name"#
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| ScenarioInfo {
-            name: row.name,
-            sha256: row.sha256,
-            revisions: row.revisions,
-            created_at_ms: row.created_at,
-            check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
-            note: base_url_note(row.reads_base_url),
-        })
-        .collect())
-}
-
-/// Returns the newest revision of a scenario.
-pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>> {
-    let row = sqlx::query!(
-        "select name, script, files, defaults from scenario_revision where name = ? order by id desc limit 1",
-        name
-    )
-    .fetch_optional(pool)
-    .await?;
-    row.map(|row| decode(row.name, row.script, &row.files, &row.defaults)).transpose()
-}
-
-/// Returns all revisions of a scenario, newest first.
-pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
-    let rows = sqlx::query!(
-        r#"select sha256, created_at, checked_by, checked_version, checked_at, check_fault,
-                  instr(script, 'BASE_URL') + instr(files, 'BASE_URL') > 0 as "reads_base_url!: bool"
-           from scenario_revision where name = ? order by id desc"#,
-        name
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Revision {
-            sha256: row.sha256,
-            created_at_ms: row.created_at,
-            check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
-            note: base_url_note(row.reads_base_url),
-        })
-        .collect())
-}
-
-/// Returns one revision of a scenario.
-pub async fn revision(pool: &SqlitePool, name: &str, sha256: &str) -> Result<Option<Scenario>> {
-    let row = sqlx::query!(
-        "select name, script, files, defaults from scenario_revision where name = ? and sha256 = ?",
-        name,
-        sha256
-    )
-    .fetch_optional(pool)
-    .await?;
-    row.map(|row| decode(row.name, row.script, &row.files, &row.defaults)).transpose()
-}
-
-fn decode(name: String, script: String, files: &str, defaults: &str) -> Result<Scenario> {
-    let map = |text| serde_json::from_str::<BTreeMap<_, _>>(text).map_err(Error::internal);
-    Ok(Scenario { name, kind: ScenarioKind::K6, script, files: map(files)?, defaults: map(defaults)? })
 }

@@ -2,6 +2,7 @@
 
 use axum::{
     Extension, Json,
+    body::Bytes,
     extract::{Path, State},
 };
 use brewbench_wire::outcome::Outcome;
@@ -15,6 +16,7 @@ use crate::{
         rate_limit::uploads::UploadPermit,
         state::AppState,
     },
+    catalog::store::scenarios,
     distributed::{
         coordinate::{Barriers, Coordinator},
         ingest,
@@ -23,6 +25,15 @@ use crate::{
     results::settlement::Settled,
     runs::lookup,
 };
+
+/// Get a file of a scenario by its SHA-256.
+#[utoipa::path(get, path = "/api/v1/agent/files/{sha256}", tag = "agents", params(("sha256" = String, Path)),
+    responses((status = 200, content_type = "application/octet-stream", body = [u8]),
+        (status = 404, body = ErrorBody)))]
+pub async fn file(_: AgentCaller, State(state): State<AppState>, Path(sha256): Path<String>) -> Result<Bytes> {
+    let found = scenarios::content(&state.db.read, &sha256).await?;
+    found.map(Bytes::from).ok_or_else(|| Error::NotFound(format!("file {sha256:?}")))
+}
 
 /// Uploads the result of a run. Agents retry until the server acknowledges; it does so once the result is committed.
 #[utoipa::path(put, path = "/api/v1/agent/runs/{id}/result", tag = "agents", params(("id" = String, Path)),

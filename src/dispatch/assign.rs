@@ -148,12 +148,12 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
     let (Some(name), Some(sha256)) = (&spec.scenario, &spec.scenario_sha256) else {
         return Err(Error::NotFound(format!("scenario of run {id}")));
     };
-    let scenario = crate::catalog::store::revision(&state.db.read, name, sha256).await?;
+    let scenario = crate::catalog::store::scenarios::revision(&state.db.read, name, sha256).await?;
     Ok(Job {
         run: id.to_wire().map_err(Error::internal)?,
         experiment: experiment_id.as_ref().map(ToString::to_string),
         spec: spec.clone(),
-        scenario: scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {id}")))?,
+        scenario: scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {id}")))?.for_message(),
         role: Role::Alone,
     })
 }

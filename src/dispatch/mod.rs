@@ -33,6 +33,7 @@ pub fn api(presence: Presence, barriers: Barriers, largest_body: usize) -> OpenA
     OpenApiRouter::new()
         .routes(routes!(api::result))
         .layer(limit)
+        .routes(routes!(api::file))
         .routes(routes!(queue::api::list))
         .routes(routes!(queue::api::put_first))
         .routes(routes!(queue::api::put_experiment_first))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use brewbench_wire::{job::Scenario, load::Load, now_ms, variables};
+use brewbench_wire::{load::Load, now_ms, scenario::Scenario, variables};
 use sqlx::SqliteConnection;
 
 use super::against::{Baseline, Completed};
@@ -94,7 +94,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     let plan = with_baseline(state, presence, plan).await?;
     let plan = check_fields(plan)?;
     let sizes = find_sizes(state, &plan).await?;
-    let scenario = crate::catalog::store::scenario(&state.db.read, &plan.scenario).await?;
+    let scenario = crate::catalog::store::scenarios::scenario(&state.db.read, &plan.scenario).await?;
     let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: {:?} does not exist", plan.scenario)))?;
     check_parameters(&plan, &scenario)?;
     check_label(state, &plan).await?;

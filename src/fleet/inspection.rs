@@ -8,7 +8,13 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_wire::{job::Scenario, messages::Finding, now_ms, sanitize::plain, scenarios};
+use brewbench_wire::{
+    messages::{Finding, ScriptReport},
+    now_ms,
+    sanitize::plain,
+    scenario::Scenario,
+    scenarios,
+};
 use serde::Deserialize;
 use tokio::{sync::Notify, time::timeout};
 use utoipa::IntoParams;
@@ -19,6 +25,7 @@ use crate::{
     app::{
         error::{Error, ErrorBody, QueryParams, Result},
         input::Input,
+        rate_limit::uploads::UploadPermit,
         state::AppState,
     },
     auth::caller::{Caller, Submit},
@@ -46,6 +53,7 @@ pub async fn add_scenario(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    _room: UploadPermit,
     Input(text): Input<ScenarioText>,
 ) -> Result<(StatusCode, Json<ScenarioInfo>)> {
     Ok((StatusCode::CREATED, Json(add(&state, &presence, text, &caller).await?)))
@@ -55,9 +63,17 @@ pub async fn add_scenario(
 pub async fn add(state: &AppState, presence: &Presence, text: ScenarioText, by: &Caller) -> Result<ScenarioInfo> {
     let scenario = catalog::api::checked_scenario(text)?;
     // Bundled scripts need no check.
-    let check = if scenarios::is_bundled(&scenario) { None } else { inspect(&state.work, presence, &scenario).await };
+    if scenarios::is_bundled(&scenario) {
+        return catalog::api::store_scenario(&state.db, &scenario, None, by).await;
+    }
+    let message = scenario.clone().for_message();
+    catalog::store::scenarios::keep_large(&state.db.write, &scenario, &message).await?;
+    let check = inspect(&state.work, presence, &message).await;
     match check.as_ref().and_then(|check| check.fault.as_deref()) {
-        Some(fault) => Err(Error::Invalid(format!("script: {fault}"))),
+        Some(fault) => {
+            catalog::store::scenarios::forget_large(&state.db.write, &message).await?;
+            Err(Error::Invalid(format!("script: {fault}")))
+        }
         None => catalog::api::store_scenario(&state.db, &scenario, check.as_ref(), by).await,
     }
 }
@@ -86,16 +102,17 @@ pub async fn check_scenario(
 
 /// Checks a stored revision, by default the newest; returns it with the result.
 pub async fn check(state: &AppState, presence: &Presence, name: &str, sha256: Option<&str>) -> Result<Revision> {
-    let all = crate::catalog::store::revisions(&state.db.read, name).await?;
+    let all = crate::catalog::store::scenarios::revisions(&state.db.read, name).await?;
     let revision = all.into_iter().find(|revision| sha256.is_none_or(|wanted| wanted == revision.sha256));
     let missing = || Error::NotFound(format!("such a revision of scenario {name:?}"));
     let revision = revision.ok_or_else(missing)?;
-    let scenario =
-        crate::catalog::store::revision(&state.db.read, name, &revision.sha256).await?.ok_or_else(missing)?;
-    let check = inspect(&state.work, presence, &scenario).await;
+    let scenario = crate::catalog::store::scenarios::revision(&state.db.read, name, &revision.sha256)
+        .await?
+        .ok_or_else(missing)?;
+    let check = inspect(&state.work, presence, &scenario.for_message()).await;
     let check =
         check.ok_or_else(|| Error::Conflict(format!("{NO_AGENT_FREE} to check the script; try again later")))?;
-    crate::catalog::store::note_check(&state.db.write, name, &revision.sha256, &check).await?;
+    crate::catalog::store::scenarios::note_check(&state.db.write, name, &revision.sha256, &check).await?;
     Ok(Revision { check: Some(check), ..revision })
 }
 
@@ -109,9 +126,11 @@ async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -
         // The agent gets no runs during the check; the guard frees it, also if this future is dropped.
         let Inspection { agent, connection, engine, finding } = presence.start_inspection(id, scenario, is_able)?;
         let _release = Release { work, presence, agent: &agent, connection };
-        let fault = match timeout(TIMEOUT, finding).await {
-            Ok(Ok(Finding::Valid)) => None,
-            Ok(Ok(Finding::Invalid { message })) => Some(plain(&message).chars().take(MAX_ERROR_CHARS).collect()),
+        let (fault, report) = match timeout(TIMEOUT, finding).await {
+            Ok(Ok(Finding::Valid(report))) => (None, report),
+            Ok(Ok(Finding::Invalid { message })) => {
+                (Some(plain(&message).chars().take(MAX_ERROR_CHARS).collect()), ScriptReport::default())
+            }
             Ok(Ok(Finding::Declined { reason })) => {
                 tracing::info!(agent, reason, "the agent declined to check a script");
                 tried.push(agent.clone());
@@ -123,7 +142,7 @@ async fn inspect(work: &Arc<Notify>, presence: &Presence, scenario: &Scenario) -
                 continue;
             }
         };
-        return Some(ScriptCheck { agent: agent.clone(), engine, at_ms: now_ms(), fault });
+        return Some(ScriptCheck { agent: agent.clone(), engine, at_ms: now_ms(), fault, report });
     }
 }
 

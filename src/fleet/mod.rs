@@ -12,15 +12,18 @@ pub mod targets;
 
 use axum::{
     Extension, Router,
+    extract::DefaultBodyLimit,
     routing::{get, post},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{app::state::AppState, fleet::presence::Presence, web::form::up};
+use crate::{app::state::AppState, catalog::MAX_SCENARIO_BODY, fleet::presence::Presence, web::form::up};
 
 /// Routes of the JSON API.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
+        .routes(routes!(inspection::add_scenario))
+        .layer(DefaultBodyLimit::max(MAX_SCENARIO_BODY))
         .routes(routes!(api::agents))
         .routes(routes!(api::new_key))
         .routes(routes!(api::revoke_key))
@@ -31,7 +34,6 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(enrolment::enrol))
         .routes(routes!(enrolment::change_key))
         .routes(routes!(enrolment::whoami))
-        .routes(routes!(inspection::add_scenario))
         .routes(routes!(inspection::check_scenario))
         .routes(routes!(targets::remove_unused))
         .routes(routes!(targets::remove))

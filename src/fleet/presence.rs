@@ -6,8 +6,9 @@ use std::{
 };
 
 use brewbench_wire::{
-    job::{Job, Scenario},
+    job::Job,
     messages::{Finding, Hello, ServerMessage},
+    scenario::Scenario,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;

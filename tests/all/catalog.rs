@@ -80,7 +80,7 @@ async fn every_revision_of_a_scenario_is_stored_and_the_last_one_is_current() {
     let app = App::start().await;
     let user = app.user().await;
     let add = async |text: &str| user.post("/api/v1/scenarios", &script(text)).await.ok().json();
-    let current = async || text(&user.get("/api/v1/scenarios/mine").await.ok().json()["script"]);
+    let current = async || text(&user.get("/api/v1/scenarios/mine").await.ok().json()["files"]["script.js"]);
     let first = add("export default 1").await;
     let second = add("export default 2").await;
     assert_eq!((&first["revisions"], &second["revisions"]), (&json!(1), &json!(2)));
@@ -194,7 +194,11 @@ async fn a_scenario_cannot_leave_its_folder_or_set_the_agents_environment() {
         (json!({"name": "x", "script": " \n"}), "script"),
         (json!({"name": "x", "script": "1", "files": {"../../etc/passwd": ""}}), "files"),
         (json!({"name": "x", "script": "1", "files": {"/etc/passwd": ""}}), "files"),
-        (json!({"name": "x", "script": "1", "files": {".hidden": ""}}), "files"),
+        (json!({"name": "x", "script": "1", "files": {"a\\b": ""}}), "files"),
+        (json!({"name": "x", "script": "1", "files": {"a": "", "A": ""}}), "files"),
+        (json!({"name": "x", "script": "1", "files": {"a": "", "a/b": ""}}), "files"),
+        (json!({"name": "x", "script": "1", "files": {"script.js": ""}}), "script"),
+        (json!({"name": "x", "entry": "main.ts", "files": {"main.js": ""}}), "files"),
         (json!({"name": "x", "script": "1", "files": {"": ""}}), "files"),
         (json!({"name": "x", "script": "1", "defaults": {"K6_OUT": "json"}}), "defaults"),
         (json!({"name": "x", "script": "1", "defaults": {"BASE_URL": "http://elsewhere"}}), "defaults"),
@@ -219,15 +223,15 @@ async fn two_files_of_one_name_are_refused() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str| folder.path().join(name).display().to_string();
-    for (name, text) in [("x.js", "1"), ("one/common.js", "1"), ("two/common.js", "2")] {
+    for (name, text) in [("s/x.js", "export default function () {}"), ("one/common.js", "1"), ("two/common.js", "2")] {
         let path = file(name);
         let parent = std::path::Path::new(&path).parent().expect("a folder").to_owned();
         std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text)).expect("a file");
     }
-    let (script, one, two) = (file("x.js"), file("one/common.js"), file("two/common.js"));
+    let (script, one, two) = (file("s/x.js"), file("one/common.js"), file("two/common.js"));
     let command = ["scenario", "add", &script, "--file", &one, "--file", &two];
     let refused = as_user(&app, user.secret(), &command).await.refused(1);
-    assert!(refused.contains(&format!("{one} and {two} are both called \"common.js\"")), "{refused}");
+    assert!(refused.contains(&format!("{two} and another file are both \"common.js\"")), "{refused}");
     user.get("/api/v1/scenarios/x").await.refused(404);
 }
 

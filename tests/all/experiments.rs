@@ -173,7 +173,7 @@ async fn a_user_script_runs_only_on_agents_that_allow_it() {
     .ok();
     let (_, runs) = submit(&user, &plan_with(&json!({"scenario": "mine", "parameters": {"N": "5"}}))).await;
     let job = willing.job().await;
-    assert_eq!((job.run.to_string(), job.scenario.script.as_str()), (runs[0].clone(), "export default 1"));
+    assert_eq!((job.run.to_string(), job.scenario.script()), (runs[0].clone(), "export default 1"));
     let parameters: Vec<_> = job.spec.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!((parameters, job.scenario.defaults["M"].as_str()), (vec!["N=5".to_owned()], "2"));
 }

@@ -1,7 +1,7 @@
 //! The rate of a run is that of its load, and its requests are those that the target counted: with a real agent, and
 //! with two generators whose results are merged.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use brewbench::{
     distributed::{
@@ -23,13 +23,14 @@ use brewbench_agent::{
 use brewbench_testing::{Counter, public_folder};
 use brewbench_wire::{
     RunId,
-    job::{Job, Role, Scenario, ScenarioKind, Segment, Size},
+    job::{Job, Role, Segment, Size},
     load::{Closed, Form, Load},
     messages::Gate,
     now_ms,
     outcome::{Conditions, Ended, Outcome},
     reports::read,
     run_spec::RunSpec,
+    scenario::Scenario,
 };
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -169,9 +170,7 @@ async fn the_merged_rate_of_two_generators_is_over_their_loads() {
         export function teardown() { get('/teardown'); sleep(2); }";
     let closed = Closed::new(Form::Constant { level: 5, duration_ms: 3_000 }).expect("a load");
     let size = Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1 << 30, replicas: 1 };
-    let (files, defaults) = <(BTreeMap<_, _>, BTreeMap<_, _>)>::default();
-    let scenario =
-        Scenario { name: "s".to_owned(), kind: ScenarioKind::K6, script: script.to_owned(), files, defaults };
+    let scenario = Scenario::of_script("s", script);
     let job = Job {
         run: RunId::now(),
         experiment: None,

@@ -40,6 +40,7 @@ mod new_run;
 mod new_target;
 mod notes;
 mod openapi;
+mod own_scripts;
 mod parts;
 mod place;
 mod plans;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use brewbench::{
     app::{db, db::Db},
+    catalog::store::scenarios,
     runs::filter::Filter,
 };
 use serde_json::json;
@@ -48,6 +49,23 @@ async fn schema(db: &Db) -> Vec<String> {
 async fn applied(db: &Db) -> Vec<(i64, Vec<u8>)> {
     let rows = sqlx::query("select version, checksum from _sqlx_migrations order by version").fetch_all(&db.read).await;
     rows.expect("migrations").iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+#[tokio::test]
+async fn every_scenario_keeps_its_revisions_and_can_be_run() {
+    for database in fixtures() {
+        let folder = data_with(&database);
+        let db = db::open(folder.path()).await.expect("opened");
+        for scenario in scenarios::scenarios(&db.read).await.expect("scenarios") {
+            for revision in scenarios::revisions(&db.read, &scenario.name).await.expect("revisions") {
+                let stored = scenarios::revision(&db.read, &scenario.name, &revision.sha256).await.expect("read");
+                let stored = stored.expect("a scenario");
+                assert_eq!((stored.sha256(), stored.fault()), (revision.sha256, None), "{}", database.display());
+                assert!(!stored.script().is_empty(), "{}: {}", database.display(), scenario.name);
+            }
+        }
+        db.close().await;
+    }
 }
 
 #[tokio::test]

@@ -129,6 +129,13 @@ impl Bench {
 
     /// Submits a run; returns its id and its job.
     pub async fn job(&mut self, request: Request<'_>, load: Option<Value>) -> (String, Job) {
+        let scenario = json!({"name": "provoked", "script": request.script});
+        self.user.post("/api/v1/scenarios", &scenario).await.ok();
+        self.job_of("provoked", request, load).await
+    }
+
+    /// Submits a run of a stored scenario; returns its id and its job.
+    pub async fn job_of(&mut self, scenario: &str, request: Request<'_>, load: Option<Value>) -> (String, Job) {
         let manifest = format!(
             "name = \"it\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {:?}, \"{}\", \"127.0.0.1:{{port}}\"]\n\
              identity = [\"it.toml\"]\n[ready]\npath = \"/health\"\ntimeout_s = {}\n[verify]\npath = \"/hash\"\nstatus = 200\n",
@@ -137,10 +144,8 @@ impl Bench {
             request.ready_s
         );
         std::fs::write(self.context.targets.join("it.toml"), manifest).expect("a manifest");
-        let scenario = json!({"name": "provoked", "script": request.script});
-        self.user.post("/api/v1/scenarios", &scenario).await.ok();
         let usual = json!({"kind": "vus", "vus": request.vus, "duration_s": request.duration_s});
-        let plan = plan_with(&json!({"targets": ["it"], "sizes": [request.size], "scenario": "provoked",
+        let plan = plan_with(&json!({"targets": ["it"], "sizes": [request.size], "scenario": scenario,
             "load": load.unwrap_or(usual), "warm_up_s": request.warm_up_s, "retries": 0}));
         let id = submit(&self.user, &plan).await.1.remove(0);
         (id, self.agent.job().await)

@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// A server with a local agent that runs any script, and a user who submits.
-struct Site {
+pub struct Site {
     program: Running,
-    user: Actor,
+    pub user: Actor,
     _data: tempfile::TempDir,
 }
 
 impl Site {
-    async fn start() -> Option<Self> {
+    pub async fn start() -> Option<Self> {
         let tools = Tools::find()?;
         let data = tempfile::tempdir().expect("a folder");
         let mut command = serve_with_agent(data.path(), &tools);
@@ -36,8 +36,10 @@ impl Site {
         Some(Self { program, user, _data: data })
     }
 
-    async fn measure(&self, load: &Value) -> Value {
-        let plan = plan_with(&json!({"targets": ["rust-hyper"], "load": load, "warm_up_s": 0.2}));
+    /// Measures a scenario.
+    pub async fn measure(&self, load: &Value, scenario: &str) -> Value {
+        let plan = json!({"targets": ["rust-hyper"], "scenario": scenario, "load": load, "warm_up_s": 0.2});
+        let plan = plan_with(&plan);
         let run = submit(&self.user, &plan).await.1.remove(0);
         until(&self.program, "the end of the run", async || {
             Some(self.user.run(&run).await).filter(|run| !run["finished_at_ms"].is_null())
@@ -52,7 +54,7 @@ async fn staged_rates_run_the_iterations_of_their_shape_and_staged_vus_finish() 
     // 10 + 20 + 5, few enough for every machine, or they are counted as dropped. k6 rounds by one.
     let stages =
         json!([{"duration_s": 1, "target": 20}, {"duration_s": 1, "target": 20}, {"duration_s": 0.5, "target": 0}]);
-    let run = site.measure(&json!({"kind": "rate_stages", "stages": stages})).await;
+    let run = site.measure(&json!({"kind": "rate_stages", "stages": stages}), "hash").await;
     assert_eq!(run["phase"], "finished", "{run}");
     let (done, dropped) = (run["iterations"].as_u64().expect("a count"), run["dropped_iterations"].as_u64());
     assert!(done <= 36 && (34..=36).contains(&(done + dropped.unwrap_or(0))), "{done} done, {dropped:?} dropped");
@@ -61,7 +63,7 @@ async fn staged_rates_run_the_iterations_of_their_shape_and_staged_vus_finish() 
     assert_eq!(reasons.contains("iterations_dropped"), dropped.is_some_and(|dropped| dropped > 0), "{reasons}");
 
     let stages = json!([{"duration_s": 0.5, "target": 3}, {"duration_s": 0.5, "target": 0}]);
-    let run = site.measure(&json!({"kind": "vus_stages", "stages": stages})).await;
+    let run = site.measure(&json!({"kind": "vus_stages", "stages": stages}), "hash").await;
     assert!(run["phase"] == "finished" && run["iterations"].as_u64().is_some_and(|done| done > 0), "{run}");
 }
 
@@ -78,7 +80,7 @@ async fn the_k6_of_an_agent_checks_a_script_before_it_is_stored() {
     for (script, words) in [
         ("export default function () {", "Unexpected end of input"),
         ("export const options = { vus: 'many' }; export default () => {}", "many"),
-        (nosy, "open /etc/passwd: permission denied"),
+        (nosy, "open /etc/passwd: file does not exist"),
         (colourful, "Error: red"),
     ] {
         let refused = store(script).await.refused(422);

@@ -16,6 +16,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::connection::clear::{CleanupResult, clear};
+use crate::connection::files::Files;
 use crate::connection::key::Keys;
 use crate::connection::link::{Condition, Link, LinkEvent};
 pub use crate::connection::options::{CGROUPS, Options};
@@ -26,9 +27,10 @@ use crate::connection::{link, state_folder};
 
 use brewbench_io::client::Client;
 use brewbench_wire::engine::EngineOffer;
-use brewbench_wire::job::{Job, Role, Scenario};
+use brewbench_wire::job::{Job, Role};
 use brewbench_wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
 use brewbench_wire::outcome::Outcome;
+use brewbench_wire::scenario::Scenario;
 use brewbench_wire::{PROTOCOL, RunId, now_ms};
 
 use crate::engine::{Engine, NoEngine, inspection};
@@ -80,9 +82,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let link =
         Link { client: client.clone(), hello, targets: offers, uploader: uploader.clone(), condition: watched, live };
 
-    let end = CancellationToken::new();
     // Nothing can be sent before the first connection.
-    let outbox = mpsc::unbounded_channel().0;
+    let (end, outbox) = (CancellationToken::new(), mpsc::unbounded_channel().0);
     let (hear, events) = mpsc::unbounded_channel();
     let linked = link.spawn_thread(hear, end.clone()).context("failed to start a thread for the connection")?;
     let delivered = tokio::spawn(uploader.clone().run(end.clone()));
@@ -93,6 +94,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         spool,
         uploader,
         outbox,
+        files: Files::new(client.clone(), &options.state),
         state: options.state,
         condition,
         report,
@@ -196,6 +198,7 @@ struct Daemon {
     condition: watch::Sender<Condition>,
     report: mpsc::UnboundedSender<Report>,
     keys: Arc<Keys>,
+    files: Files,
     client: Client,
     job: Option<(CancellationToken, JoinHandle<()>)>,
     /// The gate of the current job that opened last.
@@ -324,6 +327,7 @@ impl Daemon {
         // All log messages of the run carry its id.
         let span = tracing::info_span!("run", id = %job.run);
         self.opened.send_replace(None);
+        let (files, mut job) = (self.files.clone(), job);
         let (run, at) = (job.run, self.report.clone());
         let on_gate = move |gate, base_url| drop(at.send(Report::At(run, gate, base_url)));
         let gates = Gates::new(on_gate, self.opened.subscribe());
@@ -334,6 +338,7 @@ impl Daemon {
                 size = job.spec.size.as_ref().map(|size| &size.name),
                 "run started"
             );
+            files.complete(&mut job.scenario).await;
             let outcome = match job.role {
                 Role::Alone => execute::run(&job, &context, &stop, on_phase).await,
                 Role::Host | Role::Generator(_) => execute::run_part(&job, &context, gates, &stop, on_phase).await,
@@ -347,7 +352,9 @@ impl Daemon {
     fn inspect(&mut self, id: Uuid, scenario: Box<Scenario>) {
         let cancel = CancellationToken::new();
         let (context, report, stop) = (Arc::clone(&self.context), self.report.clone(), cancel.clone());
+        let (files, mut scenario) = (self.files.clone(), scenario);
         let done = tokio::spawn(async move {
+            files.complete(&mut scenario).await;
             let finding = inspection::inspect(id, &scenario, &context, &stop).await;
             let _ = report.send(Report::Inspected(id, finding));
         });

@@ -5,6 +5,7 @@
 
 mod clear;
 pub mod daemon;
+mod files;
 pub mod key;
 pub mod link;
 mod options;

@@ -1,7 +1,8 @@
 //! What an agent does next: turns inputs into effects, which [`crate::connection::daemon`] carries out. Pure.
 
-use brewbench_wire::job::{Job, Scenario};
+use brewbench_wire::job::Job;
 use brewbench_wire::messages::{AgentMessage, Finding, Gate, ServerMessage};
+use brewbench_wire::scenario::Scenario;
 use brewbench_wire::scenarios;
 use brewbench_wire::{Phase, RunId};
 use uuid::Uuid;
@@ -234,6 +235,8 @@ fn inspected(id: Uuid, finding: Finding) -> Effect {
 mod tests {
     use brewbench_wire::samples::a_job;
 
+    use brewbench_wire::messages::ScriptReport;
+
     use super::*;
 
     fn job() -> Box<Job> {
@@ -268,7 +271,7 @@ mod tests {
     #[test]
     fn a_foreign_script_is_declined_unless_accepted() {
         let mut foreign = job();
-        foreign.scenario.script.push_str("// changed");
+        foreign.scenario = foreign.scenario.with_default("CHANGED", "1");
         let declined = start(&mut Session::new(Accepts::BundledScenarios), &foreign);
         assert!(matches!(&declined[..], [Effect::Send(AgentMessage::Declined { .. })]));
         assert_eq!(start(&mut Session::new(Accepts::AnyScenario), &foreign), [Effect::Start(foreign)]);
@@ -348,12 +351,12 @@ mod tests {
         let effect = Effect::Inspect(id, Box::new(job.scenario.clone()));
         assert_eq!(inspect(&mut session, id, &job.scenario), [effect]);
         assert!(declined(&inspect(&mut session, job.run.0, &job.scenario), job.run.0), "one at a time");
-        let report = Effect::Send(AgentMessage::Inspected { id, finding: Finding::Valid });
-        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [report]);
+        let report = Effect::Send(AgentMessage::Inspected { id, finding: Finding::Valid(ScriptReport::default()) });
+        assert_eq!(session.step(Input::Inspected(id, Finding::Valid(ScriptReport::default()))), [report]);
         start(&mut session, &job);
         assert!(declined(&inspect(&mut session, id, &job.scenario), id), "never beside a run");
         let mut foreign = job.scenario.clone();
-        foreign.script.push_str("// changed");
+        foreign = foreign.with_default("CHANGED", "1");
         assert!(declined(&inspect(&mut Session::new(Accepts::BundledScenarios), id, &foreign), id));
     }
 
@@ -365,7 +368,7 @@ mod tests {
         assert_eq!(effects.first(), Some(&Effect::StopInspecting));
         assert_eq!(effects.last(), Some(&Effect::Start(job.clone())));
         assert!(declined(&effects[..2], id));
-        assert_eq!(session.step(Input::Inspected(id, Finding::Valid)), [], "already reported");
+        assert_eq!(session.step(Input::Inspected(id, Finding::Valid(ScriptReport::default()))), [], "already reported");
 
         let mut session = Session::new(Accepts::AnyScenario);
         inspect(&mut session, id, &job.scenario);

@@ -6,6 +6,6 @@ pub use k6::receiver::{Arrivals, Received, Receiver, Sent};
 pub use k6::remote;
 pub use k6::remote_write::Push;
 pub use k6::{
-    Bounds, K6 as Engine, K6Process, LoadTarget, Log, NoK6 as NoEngine, Paused, Round, Script, inspection, is_aborted,
-    judge, name_thresholds, offer,
+    Bounds, INSPECTION, K6 as Engine, K6Process, LoadTarget, Log, NoK6 as NoEngine, Paused, Round, Script, inspection,
+    is_aborted, judge, name_thresholds, offer,
 };

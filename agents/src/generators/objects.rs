@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::files::{FOLDER, Files};
 use super::manifest::Generators;
 use super::names::Names;
-use crate::engine::remote::{self, ENTRY, PORT};
+use crate::engine::remote::{self, ARCHIVE, PORT};
 
 /// Label of the Pods of a round: its name.
 pub const LOAD: &str = "brewbench.dev/load";
@@ -79,14 +79,14 @@ pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
     });
     merge(&mut starter, own);
     let script = if files.is_whole() {
-        json!({"configMap": {"name": names.name, "file": ENTRY}})
+        json!({"configMap": {"name": names.name, "file": ARCHIVE}})
     } else {
         let parts = json!({
             "initContainers": Vec::from_iter(files.init_container(generators)), "volumes": files.volumes(names),
             "volumeMounts": Files::mounts(),
         });
         merge(&mut runner, parts);
-        json!({"localFile": format!("{FOLDER}/{ENTRY}")})
+        json!({"localFile": format!("{FOLDER}/{ARCHIVE}")})
     };
     json!({
         "apiVersion": super::operator::API_VERSION, "kind": "TestRun", "metadata": names.metadata_for(&names.name),
@@ -119,10 +119,9 @@ mod tests {
         Names { name: "brewbench-1-m".to_owned(), metadata: json!({"labels": {LOAD: "brewbench-1-m"}}) }
     }
 
-    /// Builds a Job and a `TestRun` of a scenario with a data file of this size.
+    /// Builds a Job and a `TestRun` of an archive of this size.
     fn built(bytes: usize) -> [Value; 2] {
-        let files = [(ENTRY, "x".to_owned()), ("data.json", "x".repeat(bytes))];
-        let files = Files::pack(&files.map(|(name, text)| (name.to_owned(), text)).into());
+        let files = Files::pack(ARCHIVE, &vec![0xff; bytes]);
         let environment = [("A".to_owned(), "$(BREWBENCH_JOB)".to_owned())];
         let (generators, names) = (Generators::parse("vcpus = 0.5", "1.8.1").expect("a file"), names());
         let shared = Shared { environment: &environment, files: &files, generators: &generators, names: &names };
@@ -138,7 +137,7 @@ mod tests {
         serde_json::from_value::<Job>(job).expect("a Job");
         assert_eq!(run["spec"]["runner"]["env"], env);
         assert_eq!(run["spec"]["runner"]["metadata"]["labels"], json!({LOAD: "brewbench-1-m"}));
-        assert_eq!(run["spec"]["script"]["configMap"], json!({"name": "brewbench-1-m", "file": ENTRY}));
+        assert_eq!(run["spec"]["script"]["configMap"], json!({"name": "brewbench-1-m", "file": ARCHIVE}));
         let starter = &run["spec"]["starter"];
         assert_eq!(starter["containerSecurityContext"], run["spec"]["runner"]["containerSecurityContext"]);
     }
@@ -150,7 +149,7 @@ mod tests {
         assert_eq!(pod["volumes"], runner["volumes"]);
         assert_eq!(pod["containers"][0]["volumeMounts"], runner["volumeMounts"]);
         assert_eq!(pod["initContainers"][0]["command"], runner["initContainers"][0]["command"]);
-        assert_eq!(run["spec"]["script"], json!({"localFile": format!("/test/{ENTRY}")}));
+        assert_eq!(run["spec"]["script"], json!({"localFile": format!("/test/{ARCHIVE}")}));
         serde_json::from_value::<Job>(job).expect("a Job");
     }
 }

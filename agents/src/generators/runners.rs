@@ -23,7 +23,7 @@ use super::manifest::Generators;
 use super::names::Names;
 use super::objects::{self, LOAD, Shared};
 use super::operator;
-use crate::engine::remote::{PORT, Remote};
+use crate::engine::remote::{ARCHIVE, PORT, Remote};
 use crate::engine::{Arrivals, Paused, judge};
 use crate::run::failure::Failure;
 use crate::target::Cluster;
@@ -91,7 +91,7 @@ impl Runners {
         let pods = Pods::watch(cluster, LOAD, &name);
         let names = Names { name, metadata };
         let (cluster, generators) = (cluster.clone(), generators.clone());
-        let (environment, files) = (remote.environment, Files::pack(&remote.files));
+        let (environment, files) = (remote.environment, Files::pack(ARCHIVE, &remote.archive));
         Ok(Self { cluster, generators, names, count, environment, files, longest, pods, has_operator })
     }
 

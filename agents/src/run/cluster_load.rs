@@ -228,15 +228,7 @@ impl Load<'_> {
         let push_url = format!("{url}/$({JOB_VARIABLE})");
         let (limits, vcpus) = (&self.limits, self.generators.vcpus);
         let base_url = &self.base_url;
-        let subject = Subject {
-            base_url,
-            limits,
-            system_tags: script.system_tags(),
-            traits: script.traits(),
-            push_url: &push_url,
-            vcpus,
-        };
-        Remote::new(self.job, round, &subject)
+        Remote::new(script, round, &Subject { base_url, limits, push_url: &push_url, vcpus })
     }
 }
 

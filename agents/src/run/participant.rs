@@ -18,7 +18,7 @@ use super::execute::{OutcomeBuilder, RunResources, lost};
 use super::failure::Failure;
 use super::interface;
 use crate::counters::Counting;
-use crate::engine::{self, Bounds, LoadTarget, Paused, Round};
+use crate::engine::{self, Bounds, INSPECTION, LoadTarget, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
 use crate::profile::attached::{self, Attached, Subject};
 use crate::sandbox::Watch;
@@ -141,8 +141,8 @@ impl RunResources {
                 let longest = WAIT_FOR_OTHERS + job.spec.load().duration().unwrap_or(MAX_SCRIPT);
                 return Ok(Bounds { longest, rps_limit: None });
             }
-            let bounds = context.engine.bounds(script, generator_group, &cores).await;
-            bounds.map_err(Failure::by(Cause::Script))
+            let prepared = context.engine.prepare(script, generator_group, &cores, INSPECTION).await;
+            prepared.map(|(bounds, _)| bounds).map_err(Failure::by(Cause::Script))
         };
         let (serving, bounds) = tokio::try_join!(starting, inspecting)?;
         Ok(Prepared { serving, bounds })

@@ -1,6 +1,5 @@
 //! Shared by the tests of runs: a bench with the unruly target, jobs, and checks for leftovers.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,9 +9,10 @@ use brewbench_agent::run::context::RunContext;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_testing::{public_copy, public_folder, skip};
 use brewbench_wire::RunId;
-use brewbench_wire::job::{Job, Role, Scenario, ScenarioKind, Size};
+use brewbench_wire::job::{Job, Role, Size};
 use brewbench_wire::load::{Closed, Form, Load};
 use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::scenario::Scenario;
 
 pub mod web;
 
@@ -133,13 +133,7 @@ pub fn vus(level: u32, duration_ms: u64) -> Load {
 }
 
 pub fn scenario(script: &str) -> Scenario {
-    Scenario {
-        name: "test".to_owned(),
-        kind: ScenarioKind::K6,
-        script: script.to_owned(),
-        files: BTreeMap::new(),
-        defaults: BTreeMap::new(),
-    }
+    Scenario::of_script("test", script)
 }
 
 /// Returns the other processes whose environment contains a text.

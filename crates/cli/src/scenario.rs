@@ -1,16 +1,19 @@
 //! `brewbench scenario …`
 
-use std::{collections::BTreeMap, path::PathBuf};
+mod collect;
 
-use anyhow::bail;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
 use brewbench::{
-    catalog::model::{Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, ScriptCheck},
+    catalog::model::{Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, ScriptCheck, address_note},
     web::time_ago::exact,
 };
+use brewbench_wire::scenario::Content;
 use clap::Subcommand;
+use collect::{Collected, collect};
 
 use super::{
-    files,
     limits::LimitsCommand,
     table::{cut, plain, table},
 };
@@ -50,12 +53,14 @@ pub enum Scenario {
         /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The k6 script; it reads the target's URL from `__ENV.BASE_URL`
-        script: PathBuf,
-        /// Name of the scenario [default: file name without extension]
+        /// A folder with a k6 script and its files, a script, or an archive (`k6 archive`, or the tar or zip of a
+        /// folder). With k6 in PATH, what a script imports and opens is found. The script reads the target's URL from
+        /// `__ENV.BASE_URL`
+        path: PathBuf,
+        /// Name of the scenario [default: that of the file or folder, without extension]
         #[arg(long)]
         name: Option<String>,
-        /// A data file that the script opens; repeatable
+        /// Another file next to the script; repeatable
         #[arg(long = "file")]
         files: Vec<PathBuf>,
         /// A parameter with its default; repeatable
@@ -93,14 +98,14 @@ impl Scenario {
                 let path = format!("api/v1/scenarios/{}/revisions", encoded(&name));
                 common.show(&path, revisions).await
             }
-            Self::New { common, script, name, files, defaults } => {
-                let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                let text = ScenarioText {
-                    name: name.unwrap_or_else(stem),
-                    script: files::text(&script)?,
-                    files: by_name(&files)?,
-                    defaults: defaults.into_iter().collect(),
+            Self::New { common, path, name, files, defaults } => {
+                let Collected { entry, files } = collect(&path, &files, &defaults).await?;
+                let name = match name {
+                    Some(name) => name,
+                    None => name_of(&path)?,
                 };
+                let defaults = defaults.into_iter().collect();
+                let text = ScenarioText { name, entry, script: None, files, defaults };
                 let added: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
                 common.print(&added, |added| rows(std::slice::from_ref(added)))
             }
@@ -112,7 +117,8 @@ impl Scenario {
                 let request = client.request(reqwest::Method::POST, &path).query(&query);
                 let revision: Revision = client.json(request).await?;
                 common.print(&revision, |revision| {
-                    let note = revision.note.as_ref().map_or_else(String::new, |note| format!("{note}\n"));
+                    let note = revision.addresses.as_ref().map(|all| format!("{}\n", plain(&address_note(all))));
+                    let note = note.unwrap_or_default();
                     format!("{}\n{note}", check_text(revision.check.as_ref()))
                 })?;
                 match revision.check.and_then(|check| check.fault) {
@@ -124,22 +130,11 @@ impl Scenario {
     }
 }
 
-/// Reads files by their names without folders, which must differ.
-fn by_name(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut all = BTreeMap::new();
-    for (place, path) in paths.iter().enumerate() {
-        if let Some(other) = paths[..place].iter().find(|other| name(other) == name(path)) {
-            bail!(
-                "{} and {} are both called {:?}; a script opens its files by name, so rename one of them",
-                other.display(),
-                path.display(),
-                name(path)
-            );
-        }
-        all.insert(name(path), files::text(path)?);
-    }
-    Ok(all)
+/// Returns the name of a file or folder without its extension.
+fn name_of(path: &Path) -> anyhow::Result<String> {
+    let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    Ok(name.unwrap_or_default().to_string_lossy().into_owned())
 }
 
 fn rows(scenarios: &[ScenarioInfo]) -> String {
@@ -148,9 +143,15 @@ fn rows(scenarios: &[ScenarioInfo]) -> String {
         let digest = scenario.sha256.chars().take(12).collect();
         vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string(), check_text(scenario.check.as_ref())]
     };
-    let notes =
-        scenarios.iter().filter_map(|one| Some(format!("{}: {}\n", cut(&plain(&one.name), 50), one.note.as_ref()?)));
-    table(&head, scenarios, row) + &notes.collect::<String>()
+    let notes = scenarios.iter().filter_map(|one| {
+        let note = plain(&address_note(one.addresses.as_ref()?));
+        Some(format!("{}: {note}\n", cut(&plain(&one.name), 50)))
+    });
+    let hints = scenarios.iter().flat_map(|one| {
+        let hints = one.check.iter().flat_map(|check| &check.report.hints);
+        hints.map(|hint| format!("{}: {}\n", cut(&plain(&one.name), 50), plain(hint)))
+    });
+    table(&head, scenarios, row) + &notes.chain(hints).collect::<String>()
 }
 
 /// Summarizes the result of a check.
@@ -174,7 +175,10 @@ fn revisions(list: &RevisionList) -> String {
 
 fn show(text: &ScenarioText) -> String {
     let parameters = text.defaults.iter().map(|(name, value)| format!("parameter {name}={}\n", plain(value)));
-    let files = text.files.iter().map(|(name, text)| format!("file {} ({} bytes)\n", plain(name), text.len()));
-    let script = text.script.lines().map(|line| plain(&line.replace('\t', "    ")) + "\n");
-    parameters.chain(files).chain(["\n".to_owned()]).chain(script).collect()
+    let others = text.files.iter().filter(|(path, _)| **path != text.entry);
+    let files = others.map(|(path, file)| format!("file {} ({} bytes)\n", plain(path), file.bytes().len()));
+    let script = text.files.get(&text.entry).and_then(Content::text).unwrap_or_default();
+    let script = script.lines().map(|line| plain(&line.replace('\t', "    ")) + "\n");
+    let head = format!("\n{}:\n", plain(&text.entry));
+    parameters.chain(files).chain([head]).chain(script).collect()
 }

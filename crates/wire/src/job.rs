@@ -1,13 +1,11 @@
 //! A job: the request to an agent to execute one run.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::RunId;
 use super::engine::Capability;
 use super::run_spec::RunSpec;
+use super::scenario::Scenario;
 
 /// A run as sent to an agent. It names a target in the agent's manifests and can't include one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +17,7 @@ pub struct Job {
     pub experiment: Option<String>,
     /// What it measures.
     pub spec: RunSpec,
-    /// The script and its data files.
+    /// The script and its files.
     pub scenario: Scenario,
     /// This agent's part of the run.
     #[serde(default)]
@@ -30,9 +28,9 @@ impl Job {
     /// Explains why an agent must not execute it: a server is not trusted with more than a run may need.
     pub fn fault(&self) -> Option<String> {
         let Self { spec, scenario, .. } = self;
-        let named = spec.parameters.len() + scenario.defaults.len() + scenario.files.len();
-        let too_many = || format!("a scenario has at most {MAX_NAMES} parameters and files");
-        spec.fault().or_else(|| (named > MAX_NAMES).then(too_many))
+        let named = spec.parameters.len() + scenario.defaults.len();
+        let too_many = || format!("a scenario has at most {MAX_PARAMETERS} parameters");
+        spec.fault().or_else(|| (named > MAX_PARAMETERS).then(too_many))
     }
 
     /// Returns the capabilities that the load generator must have.
@@ -116,8 +114,8 @@ pub const MAX_GENERATORS: u32 = 1_000;
 /// Maximum number of those that one agent starts in a cluster: it merges their series.
 pub const MAX_CLUSTER_GENERATORS: u32 = 100;
 
-/// Maximum number of parameters, defaults and files together; each has a name.
-const MAX_NAMES: usize = 10_000;
+/// Maximum number of parameters and defaults together.
+const MAX_PARAMETERS: usize = 10_000;
 
 /// Maximum number of replicas of a target.
 pub const MAX_REPLICAS: u32 = 100;
@@ -150,51 +148,6 @@ impl Size {
     /// Returns the memory of all replicas.
     pub fn total_memory_bytes(&self) -> u64 {
         self.memory_bytes.saturating_mul(self.replicas.into())
-    }
-}
-
-/// The load generator that a scenario is written for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScenarioKind {
-    /// A k6 script.
-    #[default]
-    K6,
-}
-
-/// A script with its files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scenario {
-    /// Display name.
-    pub name: String,
-    /// The load generator that runs it.
-    #[serde(default)]
-    pub kind: ScenarioKind,
-    /// Text of the script.
-    pub script: String,
-    /// Files that the script opens, by name, next to the script.
-    pub files: BTreeMap<String, String>,
-    /// Parameters and their default values.
-    pub defaults: BTreeMap<String, String>,
-}
-
-impl Scenario {
-    /// Returns the SHA-256 of script, files and defaults in hex, which identifies this revision.
-    pub fn sha256(&self) -> String {
-        let mut hasher = Sha256::new();
-        let mut feed = |text: &str| {
-            hasher.update((text.len() as u64).to_le_bytes());
-            hasher.update(text);
-        };
-        feed(&self.script);
-        for part in [&self.files, &self.defaults] {
-            feed(&part.len().to_string());
-            for (name, text) in part {
-                feed(name);
-                feed(text);
-            }
-        }
-        hex(&hasher.finalize())
     }
 }
 

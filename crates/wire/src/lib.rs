@@ -4,7 +4,7 @@
 //! - [`manifest`]: the manifest of a target as its file.
 //! - [`reports`]: reads the reports of load generators.
 //! - [`histogram`]: latencies that can be added and subtracted, and their percentiles.
-//! - [`scenarios`]: the bundled k6 scripts. [`sanitize`]: makes foreign text safe to print.
+//! - [`scenario`]: a script with its files; [`scenarios`]: those that are bundled. [`sanitize`]: makes foreign text safe to print.
 //!
 //! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
 
@@ -27,6 +27,7 @@ pub mod run_spec;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
 pub mod sanitize;
+pub mod scenario;
 pub mod scenarios;
 pub mod series;
 pub mod target;
@@ -39,7 +40,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 19;
+pub const PROTOCOL: u32 = 20;
 
 /// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
 /// are the same.

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::engine::EngineOffer;
-use super::job::{Job, Scenario};
+use super::job::Job;
 use super::outcome::Mechanism;
 use super::profile::ProfileOffer;
+use super::scenario::Scenario;
 use super::series::Delta;
 use super::target::Identity;
 use super::{Phase, RunId};
@@ -100,12 +101,23 @@ pub enum Gate {
     End,
 }
 
+/// What a load generator has read of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ScriptReport {
+    /// The names of its scenarios, in its order.
+    pub scenarios: Vec<String>,
+    /// Whether it sets a load: scenarios, stages, a duration or iterations.
+    pub sets_load: bool,
+    /// What looks like a mistake, in sentences.
+    pub hints: Vec<String>,
+}
+
 /// The result of a script inspection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
     /// The load generator accepts the script.
-    Valid,
+    Valid(ScriptReport),
     /// The load generator rejects it, with a message.
     Invalid {
         /// Output of the load generator, which the script may influence.
@@ -270,13 +282,11 @@ pub struct TargetOffer {
 
 #[cfg(test)]
 mod tests {
-    use crate::samples::hello;
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::job::{Role, Scenario, ScenarioKind, Segment, Size};
+    use crate::job::{Role, Segment, Size};
     use crate::load::{Closed, Form, Load, Open, Stage};
     use crate::run_spec::RunSpec;
+    use crate::samples::hello;
     use crate::series::{Packed, Series, Window};
 
     fn round_trips<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
@@ -301,7 +311,8 @@ mod tests {
         round_trips(&AgentMessage::Done { run });
         round_trips(&AgentMessage::Declined { run, reason: "busy".to_owned() });
         let (message, reason) = ("no".to_owned(), "busy".to_owned());
-        for finding in [Finding::Valid, Finding::Invalid { message }, Finding::Declined { reason }] {
+        let report = ScriptReport { sets_load: true, ..ScriptReport::default() };
+        for finding in [Finding::Valid(report), Finding::Invalid { message }, Finding::Declined { reason }] {
             round_trips(&AgentMessage::Inspected { id: run.0, finding });
         }
     }
@@ -317,14 +328,7 @@ mod tests {
     #[test]
     fn server_messages_survive_a_round_trip() {
         let run = RunId::now();
-        let (files, defaults) = (BTreeMap::new(), BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]));
-        let scenario = Scenario {
-            name: "hash".to_owned(),
-            kind: ScenarioKind::K6,
-            script: "export default 1".to_owned(),
-            files,
-            defaults,
-        };
+        let scenario = Scenario::of_script("hash", "export default 1").with_default("PAYLOAD", "1k");
         let constant = Form::Constant { level: 10, duration_ms: 1_000 };
         let stages = Form::Stages(vec![Stage { duration_ms: 1_000, target: 10 }, Stage { duration_ms: 0, target: 0 }]);
         let closed = |form| Load::Closed(Closed::new(form).expect("a load"));

@@ -1,9 +1,8 @@
 //! The bundled scenarios, which every agent accepts.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::job::{Scenario, ScenarioKind};
+use crate::scenario::Scenario;
 
 /// Returns all bundled scenarios, in display order.
 ///
@@ -22,10 +21,10 @@ pub fn bundled() -> Vec<Scenario> {
     ]
 }
 
-/// Whether script, files and defaults are exactly those of a bundled scenario. The name is ignored, because it does not
+/// Whether files and defaults are exactly those of a bundled scenario. The name is ignored, because it does not
 /// affect what is executed.
 pub fn is_bundled(scenario: &Scenario) -> bool {
-    is_bundled_hash(&scenario.sha256())
+    scenario.elsewhere.is_empty() && is_bundled_hash(&scenario.sha256())
 }
 
 /// Whether this is the hash of a bundled scenario.
@@ -35,17 +34,9 @@ pub fn is_bundled_hash(sha256: &str) -> bool {
 }
 
 fn scenario(name: &str, script: &str, files: &[(&str, &str)], defaults: &[(&str, &str)]) -> Scenario {
-    Scenario {
-        name: name.to_owned(),
-        kind: ScenarioKind::K6,
-        script: script.to_owned(),
-        files: map(files),
-        defaults: map(defaults),
-    }
-}
-
-fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    let scenario = Scenario::of_script(name, script);
+    let scenario = files.iter().fold(scenario, |all, (path, text)| all.with_file(path, *text));
+    defaults.iter().fold(scenario, |all, (parameter, value)| all.with_default(parameter, value))
 }
 
 #[cfg(test)]
@@ -71,9 +62,10 @@ mod tests {
 
     #[test]
     fn the_files_are_those_opened_by_the_script() {
-        for Scenario { name, script, files, .. } in bundled() {
-            let files: BTreeSet<_> = files.keys().map(String::as_str).collect();
-            assert_eq!(quoted(&script, "open('./"), files, "{name}");
+        for scenario in bundled() {
+            let (name, script) = (&scenario.name, scenario.script());
+            let files: BTreeSet<_> = scenario.others().map(|(path, _)| path.as_str()).collect();
+            assert_eq!(quoted(script, "open('./"), files, "{name}");
             assert_eq!(
                 script.matches("open(").count(),
                 files.len(),
@@ -84,8 +76,9 @@ mod tests {
 
     #[test]
     fn a_script_run_manually_has_the_same_defaults() {
-        for Scenario { name, script, defaults, .. } in bundled() {
-            for (parameter, value) in &defaults {
+        for scenario in bundled() {
+            let (name, script, defaults) = (&scenario.name, scenario.script(), &scenario.defaults);
+            for (parameter, value) in defaults {
                 assert!(script.contains(&format!("__ENV.{parameter} || '{value}'")), "{name}: {parameter}");
             }
             assert_eq!(
@@ -102,26 +95,13 @@ mod tests {
             assert!(is_bundled(&original));
             assert!(is_bundled(&Scenario { name: "renamed".to_owned(), ..original.clone() }));
 
-            let added = || ("added".to_owned(), "1".to_owned());
-            let mut changed = vec![Scenario { script: format!("{}\n", original.script), ..original.clone() }];
-            changed.push(Scenario {
-                files: original.files.clone().into_iter().chain([added()]).collect(),
-                ..original.clone()
-            });
-            changed.push(Scenario {
-                defaults: original.defaults.clone().into_iter().chain([added()]).collect(),
-                ..original.clone()
-            });
-            for file in original.files.keys() {
-                let mut other = original.clone();
-                other.files.insert(file.clone(), "[]".to_owned());
-                changed.push(other);
-            }
-            for parameter in original.defaults.keys() {
-                let mut other = original.clone();
-                other.defaults.insert(parameter.clone(), "10k".to_owned());
-                changed.push(other);
-            }
+            let mut changed = vec![
+                original.clone().with_file("added", "1"),
+                original.clone().with_default("added", "1"),
+                Scenario { entry: "main.js".to_owned(), ..original.clone() },
+            ];
+            changed.extend(original.files.keys().map(|file| original.clone().with_file(file, "[]")));
+            changed.extend(original.defaults.keys().map(|parameter| original.clone().with_default(parameter, "10k")));
             let hashes: BTreeSet<_> = changed.iter().chain([&original]).map(Scenario::sha256).collect();
             assert_eq!(hashes.len(), changed.len() + 1, "two revisions of {} share a hash", original.name);
             assert!(!changed.iter().any(is_bundled), "{}", original.name);
@@ -130,10 +110,10 @@ mod tests {
 
     #[test]
     fn k6_accepts_all_of_them() {
-        for Scenario { name, kind: _, script, files, defaults } in bundled() {
+        for Scenario { name, files, defaults, .. } in bundled() {
             let folder = tempfile::tempdir().expect("a temporary folder");
-            for (file, text) in files.iter().chain([(&"script.js".to_owned(), &script)]) {
-                std::fs::write(folder.path().join(file), text).expect("a file in the temporary folder");
+            for (file, content) in &files {
+                std::fs::write(folder.path().join(file), content.bytes()).expect("a file in the temporary folder");
             }
             let mut k6 = Command::new("k6");
             k6.current_dir(&folder).args(["inspect", "script.js", "--env", "BASE_URL=http://127.0.0.1:1"]);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::job::Scenario;
+use super::scenario::{Scenario, addresses};
 
 /// Where a script reads variables.
 const ENV: &str = "__ENV";
@@ -18,23 +18,24 @@ const MODULES: [&str; 4] = [".js", ".mjs", ".cjs", ".ts"];
 
 /// Returns the parameters of a scenario: those with a default, and the variables that it reads.
 pub fn parameters(scenario: &Scenario) -> BTreeSet<String> {
-    let read = texts(scenario).flat_map(reads).map(|read| read.name.to_owned());
+    let read = modules(scenario).flat_map(reads).map(|read| read.name.to_owned());
     let is_parameter = |name: &String| name != BASE_URL && !name.starts_with("K6_");
-    scenario.defaults.keys().cloned().chain(read.filter(is_parameter)).collect()
+    let defaults = scenario.defaults.keys().filter(|key| !addresses::is_origin(key)).cloned();
+    defaults.chain(read.filter(is_parameter)).collect()
 }
 
 /// Returns the variables without a value, besides those in `set`, that the script reads in its options and that have no
 /// alternative, such as `__ENV.RATE || 10`.
 pub fn missing_in_options(scenario: &Scenario, set: &BTreeSet<String>) -> BTreeSet<String> {
     let has_alternative: BTreeSet<&str> =
-        texts(scenario).flat_map(reads).filter(|read| read.has_alternative).map(|read| read.name).collect();
+        modules(scenario).flat_map(reads).filter(|read| read.has_alternative).map(|read| read.name).collect();
     let is_missing = |name: &&str| {
         *name != BASE_URL
             && !has_alternative.contains(name)
             && !set.contains(*name)
             && !scenario.defaults.contains_key(*name)
     };
-    options(&scenario.script)
+    options(scenario.script())
         .map(reads)
         .into_iter()
         .flatten()
@@ -44,9 +45,29 @@ pub fn missing_in_options(scenario: &Scenario, set: &BTreeSet<String>) -> BTreeS
         .collect()
 }
 
-fn texts(scenario: &Scenario) -> impl Iterator<Item = &str> {
-    let modules = scenario.files.iter().filter(|(name, _)| MODULES.iter().any(|ending| name.ends_with(ending)));
-    [scenario.script.as_str()].into_iter().chain(modules.map(|(_, text)| text.as_str()))
+/// Whether a file may read variables.
+pub fn is_module(path: &str) -> bool {
+    MODULES.iter().any(|ending| path.ends_with(ending))
+}
+
+/// Returns the texts of the script and its modules.
+pub fn modules(scenario: &Scenario) -> impl Iterator<Item = &str> {
+    let files = scenario.files.iter().filter(|(path, _)| is_module(path) || **path == scenario.entry);
+    files.filter_map(|(_, content)| content.text())
+}
+
+/// Returns the variables that a module reads, each with the string that it uses instead, if that is a constant.
+pub fn alternatives(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    text.match_indices(ENV).filter_map(|(at, _)| {
+        let (name, rest) = member(&text[at + ENV.len()..])?;
+        let rest = rest.trim_start();
+        let rest = rest.strip_prefix("||").or_else(|| rest.strip_prefix("??")).map(str::trim_start);
+        let quoted = rest.and_then(|rest| {
+            let quote = rest.chars().next().filter(|quote| "'\"`".contains(*quote))?;
+            rest[1..].split_once(quote).map(|(text, _)| text)
+        });
+        Some((name, quoted))
+    })
 }
 
 /// A variable that is read.
@@ -125,7 +146,8 @@ fn options(script: &str) -> Option<&str> {
     None
 }
 
-fn is_of_name(letter: char) -> bool {
+/// Whether a letter may be part of a name.
+pub fn is_of_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
@@ -135,19 +157,10 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use super::super::job::ScenarioKind;
     use super::*;
 
     fn scenario(script: &str) -> Scenario {
-        Scenario {
-            name: "x".to_owned(),
-            kind: ScenarioKind::K6,
-            script: script.to_owned(),
-            files: BTreeMap::new(),
-            defaults: BTreeMap::new(),
-        }
+        Scenario::of_script("x", script)
     }
 
     fn found(script: &str) -> Vec<String> {
@@ -164,10 +177,8 @@ mod tests {
 
     #[test]
     fn modules_are_searched_and_data_is_not() {
-        let files = [("lib.js", "__ENV.A"), ("data.json", "\"__ENV.B\"")];
-        let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-        let defaults = BTreeMap::from([("D".to_owned(), "1".to_owned())]);
-        let all = parameters(&Scenario { files, defaults, ..scenario("") });
+        let all = scenario("").with_file("lib/a.ts", "__ENV.A").with_file("data.json", "\"__ENV.B\"");
+        let all = parameters(&all.with_default("D", "1"));
         assert_eq!(all.into_iter().collect::<Vec<_>>(), ["A", "D"]);
     }
 

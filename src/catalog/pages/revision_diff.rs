@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use brewbench_wire::job::Scenario;
+use brewbench_wire::{
+    job::hex,
+    scenario::{Content, Scenario},
+};
+use sha2::{Digest, Sha256};
 use similar::{ChangeTag, TextDiff};
 
 use super::upload::lines;
@@ -56,15 +60,32 @@ impl DiffLine {
 
 /// Returns all parts that differ, the script first.
 pub fn differences(from: &Scenario, to: &Scenario) -> Vec<DiffPart> {
-    let mut parts = vec![part("Script".to_owned(), &from.script, &to.script)];
+    let script = |scenario: &Scenario| scenario.script().to_owned();
+    let title =
+        if from.entry == to.entry { "Script".to_owned() } else { format!("Script: {} → {}", from.entry, to.entry) };
+    let mut parts = vec![part(title, &script(from), &script(to))];
     parts.push(part("Parameters".to_owned(), &lines(&from.defaults), &lines(&to.defaults)));
-    let files: BTreeSet<&String> = from.files.keys().chain(to.files.keys()).collect();
-    for name in files {
-        let text = |scenario: &Scenario| scenario.files.get(name).cloned().unwrap_or_default();
-        parts.push(part(name.clone(), &text(from), &text(to)));
+    let files: BTreeSet<&String> = from.others().chain(to.others()).map(|(path, _)| path).collect();
+    for path in files.into_iter().filter(|path| ![&from.entry, &to.entry].contains(path)) {
+        let (before, after) = (from.files.get(path), to.files.get(path));
+        if before != after {
+            parts.push(part(path.clone(), &shown(before), &shown(after)));
+        }
     }
     parts.retain(|part| !part.hunks.is_empty());
     parts
+}
+
+/// The text of a file; of another one its size and hash.
+fn shown(content: Option<&Content>) -> String {
+    let Some(content) = content else { return String::new() };
+    content.text().map_or_else(|| describe(content), str::to_owned)
+}
+
+/// Describes a file that is not a text.
+pub fn describe(content: &Content) -> String {
+    let bytes = content.bytes();
+    format!("{} bytes, SHA-256 {}", bytes.len(), hex(&Sha256::digest(bytes)))
 }
 
 fn part(title: String, from: &str, to: &str) -> DiffPart {
@@ -94,20 +115,11 @@ fn line(tag: ChangeTag, text: &str) -> DiffLine {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use brewbench_wire::job::ScenarioKind;
-
     use super::*;
 
     fn scenario(script: &str, file: Option<&str>) -> Scenario {
-        Scenario {
-            name: "mine".to_owned(),
-            kind: ScenarioKind::K6,
-            script: script.to_owned(),
-            files: file.map(|text| ("a.json".to_owned(), text.to_owned())).into_iter().collect(),
-            defaults: BTreeMap::new(),
-        }
+        let scenario = Scenario::of_script("mine", script);
+        file.into_iter().fold(scenario, |all, text| all.with_file("a.json", text))
     }
 
     fn signs(part: &DiffPart) -> String {
@@ -129,6 +141,10 @@ mod tests {
         assert_eq!((parts[0].title.as_str(), signs(&parts[0]).as_str()), ("a.json", "+"));
         let parts = differences(&scenario("x", Some("[]")), &scenario("x", None));
         assert_eq!(signs(&parts[0]), "-");
+        let picture = |byte| scenario("x", None).with_file("a.jpg", vec![0xff, byte]);
+        let parts = differences(&picture(1), &picture(2));
+        assert_eq!((parts[0].title.as_str(), signs(&parts[0]).as_str()), ("a.jpg", "-+"));
+        assert!(parts[0].hunks[0][0].text.starts_with("2 bytes, SHA-256 "));
     }
 
     #[test]

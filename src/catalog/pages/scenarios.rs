@@ -10,7 +10,14 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_wire::{job::Scenario, scenarios, variables};
+use brewbench_wire::{
+    messages::ScriptReport,
+    scenario::{
+        Content, Scenario,
+        addresses::{self, Address},
+    },
+    scenarios, variables,
+};
 use serde::Deserialize;
 
 use super::upload::Upload;
@@ -25,8 +32,8 @@ use crate::{
         model::Scope,
     },
     catalog::{
-        model::{Revision, ScenarioInfo, ScriptCheck},
-        pages::revision_diff::{DiffPart, differences},
+        model::{Revision, ScenarioInfo, ScenarioText, ScriptCheck},
+        pages::revision_diff::{DiffPart, describe, differences},
     },
     fleet::{inspection, presence::Presence},
     results::{
@@ -40,6 +47,9 @@ use crate::{
         time_ago::{self, RelativeTime},
     },
 };
+
+/// Bytes of a file that its scenario's page shows.
+const PREVIEW: usize = 16 << 10;
 
 /// The list of scenarios.
 #[derive(Debug, Template, WebTemplate)]
@@ -109,6 +119,29 @@ impl RevisionRow {
     }
 }
 
+/// A file in the list of files.
+struct ListedFile<'a> {
+    path: &'a str,
+    content: &'a Content,
+}
+
+impl ListedFile<'_> {
+    fn size(&self) -> String {
+        format::bytes(Some(self.content.bytes().len() as f64)).text().to_owned()
+    }
+
+    /// The beginning of a text; none if it is not a text.
+    fn preview(&self) -> Option<String> {
+        let text = self.content.text()?;
+        let shown = &text[..text.floor_char_boundary(PREVIEW)];
+        Some(if shown.len() < text.len() { format!("{shown}\n…") } else { shown.to_owned() })
+    }
+
+    fn description(&self) -> String {
+        describe(self.content)
+    }
+}
+
 /// Result of k6's check, for the page.
 struct ShownCheck(ScriptCheck);
 
@@ -124,7 +157,6 @@ impl ShownCheck {
 pub struct ScenarioPage {
     shell: Shell,
     scenario: Scenario,
-    script: String,
     sha256: String,
     is_bundled: bool,
     revisions: Vec<RevisionRow>,
@@ -145,15 +177,25 @@ impl ScenarioPage {
         address::segment(&self.scenario.name)
     }
 
+    /// The files other than the script.
+    fn files(&self) -> Vec<ListedFile<'_>> {
+        self.scenario.others().map(|(path, content)| ListedFile { path, content }).collect()
+    }
+
     /// Result of checking the shown revision.
     fn check(&self) -> Option<ShownCheck> {
         let shown = self.revisions.iter().find(|row| self.is_shown(row))?;
         shown.revision.check.clone().map(ShownCheck)
     }
 
-    /// A note on the shown revision.
-    fn note(&self) -> Option<String> {
-        self.revisions.iter().find(|row| self.is_shown(row))?.revision.note.as_deref().map(format::capitalize)
+    /// What k6 has read of the shown revision.
+    fn report(&self) -> ScriptReport {
+        self.check().map(|check| check.0.report).unwrap_or_default()
+    }
+
+    /// What may be the target's address, if runs of the shown revision do not get it.
+    fn addresses(&self) -> Option<&[Address]> {
+        self.revisions.iter().find(|row| self.is_shown(row))?.revision.addresses.as_deref()
     }
 
     /// The variables that the script reads, without a default.
@@ -194,7 +236,7 @@ impl DifferencesPage {
 
 async fn page(state: &AppState, caller: &Caller, upload: Upload, fault: Option<String>) -> Result<ScenariosPage> {
     let bundled: Vec<String> = scenarios::bundled().iter().map(Scenario::sha256).collect();
-    let all = crate::catalog::store::scenarios(&state.db.read).await?;
+    let all = crate::catalog::store::scenarios::scenarios(&state.db.read).await?;
     let summary = |info: ScenarioInfo| Summary { is_bundled: bundled.contains(&info.sha256), info };
     Ok(ScenariosPage {
         shell: Shell::signed_in("Scenarios", Section::Scenarios, &caller.name),
@@ -219,7 +261,7 @@ pub async fn add(
     form: Multipart,
 ) -> Result<Response> {
     let upload = Upload::read(form).await?;
-    let old = crate::catalog::store::scenario(&state.db.read, &upload.name).await?;
+    let old = crate::catalog::store::scenarios::scenario(&state.db.read, &upload.name).await?;
     let stored = match upload.text(old) {
         Ok(text) => inspection::add(&state, &presence, text, &caller).await,
         Err(fault) => Err(fault),
@@ -247,6 +289,23 @@ pub async fn check(
     Ok(Redirect::to(&format!("/scenarios/{}?{query}", address::segment(&name))))
 }
 
+/// `POST /scenarios/{name}/addresses`: stores a revision in which these variables and constants are the target's address.
+pub async fn set_addresses(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+    Form(chosen): Form<Vec<(String, String)>>,
+) -> Result<Redirect> {
+    let newest = crate::catalog::store::scenarios::scenario(&state.db.read, &name).await?;
+    let mut scenario = newest.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
+    let is_chosen = |address: &Address| chosen.iter().any(|(_, name)| *name == address.name);
+    let found = addresses::find(&scenario).into_iter().filter(is_chosen);
+    scenario.defaults.extend(found.map(|Address { name, default }| (name, default)));
+    let info = inspection::add(&state, &presence, ScenarioText::of(scenario), &caller).await?;
+    Ok(Redirect::to(&format!("/scenarios/{}", address::segment(&info.name))))
+}
+
 /// A revision of a scenario.
 #[derive(Debug, Deserialize)]
 pub struct RevisionQuery {
@@ -267,13 +326,12 @@ pub async fn show(
 /// Builds the page of a scenario in a revision, by default the newest.
 pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Option<&str>) -> Result<ScenarioPage> {
     let pool = &state.db.read;
-    let revisions = crate::catalog::store::revisions(pool, name).await?;
+    let revisions = crate::catalog::store::scenarios::revisions(pool, name).await?;
     let newest = revisions.first().ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
     let sha256 = revision.filter(|sha256| !sha256.is_empty()).unwrap_or(&newest.sha256).to_owned();
     let scenario = load_revision(state, name, &sha256).await?;
     Ok(ScenarioPage {
         shell: Shell::signed_in(name.to_owned(), Section::Scenarios, &caller.name),
-        script: scenario.script.clone(),
         is_bundled: scenarios::is_bundled(&scenario),
         upload: Upload::from_scenario(&scenario),
         lines: crate::fleet::pages::newest_lines(state, Field::Scenario, name).await?,
@@ -287,7 +345,7 @@ pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Op
 }
 
 async fn load_revision(state: &AppState, name: &str, sha256: &str) -> Result<Scenario> {
-    let found = crate::catalog::store::revision(&state.db.read, name, sha256).await?;
+    let found = crate::catalog::store::scenarios::revision(&state.db.read, name, sha256).await?;
     found.ok_or_else(|| Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")))
 }
 

@@ -18,6 +18,7 @@ use brewbench_wire::{
     outcome::{Cause, Ended, Generator, Outcome},
     reports::read,
     run_spec::RunSpec,
+    scenario::Scenario,
     series::Second,
 };
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, ServiceAccount};
@@ -117,8 +118,7 @@ async fn a_scenario_larger_than_a_config_map_reaches_every_generator() {
     );
     let large = || {
         let mut job = distributed("good", 2);
-        job.scenario.files.insert("users.txt".to_owned(), users.clone());
-        job.scenario.script.clone_from(&script);
+        job.scenario = Scenario::of_script("users", &script).with_file("users.txt", users.clone());
         job
     };
     let outcome = bench.run(&large()).await;
@@ -181,7 +181,7 @@ async fn what_keeps_generators_from_the_load_is_explained() {
     let eats = "const all = []; for (let i = 0; __VU && i < 1e5; i++) all.push(new Array(1e4).fill(i));
         export default () => {};";
     let mut hungry = distributed("good", 2);
-    hungry.scenario.script = eats.to_owned();
+    hungry.scenario = Scenario::of_script("hungry", eats);
     hungry.spec.warm_up_s = None;
     let small = "image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 64\n";
     let cases = [

@@ -304,7 +304,9 @@ impl Reader {
 
     /// Saves a snippet as a file. Waits until the agent offers the target that it describes.
     pub async fn save(&self, name: &str, content: &str) {
-        fs::write(self.here().join(name), self.placed(content)).expect("a file");
+        let path = self.here().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, self.placed(content)).expect("a file");
         let Some(target) = name.strip_suffix(".toml") else { return };
         self.until("the new target", async || self.offers(target).await.filter(|is| *is)).await;
     }

@@ -8,7 +8,7 @@ use brewbench_wire::{
     PROTOCOL, Phase, RunId,
     engine::EngineVersion,
     job::Job,
-    messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
+    messages::{AgentMessage, Finding, Hello, Machine, ScriptReport, ServerMessage, TargetOffer},
     now_ms,
     outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
     profile::{ProfileOffer, ProfileSource},
@@ -110,7 +110,7 @@ async fn read(
             Message::Text(text) => match serde_json::from_str(&text).expect("a valid message") {
                 ServerMessage::Heartbeat => continue,
                 ServerMessage::Inspect { id, scenario } => {
-                    let Some(finding) = finding(&scenario.script) else {
+                    let Some(finding) = finding(scenario.script()) else {
                         let _ = events.send(Event::Inspection);
                         continue;
                     };
@@ -133,7 +133,7 @@ fn finding(script: &str) -> Option<Finding> {
         "invalid" => Some(Finding::Invalid { message: rest.to_owned() }),
         "declined" => Some(Finding::Declined { reason: rest.to_owned() }),
         "silent" => None,
-        _ => Some(Finding::Valid),
+        _ => Some(Finding::Valid(ScriptReport::default())),
     }
 }
 

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use brewbench_wire::RunId;
-use brewbench_wire::job::Scenario;
 use brewbench_wire::messages::Finding;
+use brewbench_wire::scenario::Scenario;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ async fn try_inspect(
     cancel: &CancellationToken,
 ) -> Result<Finding, String> {
     let folder = create_run_folder(&context.work_folder)?;
-    let script = match Script::for_inspection(scenario, folder.path()) {
+    let mut script = match Script::for_inspection(scenario, folder.path()) {
         Ok(script) => script,
         Err(message) => return Ok(Finding::Invalid { message }),
     };
@@ -46,8 +46,8 @@ async fn try_inspect(
     let finding = tokio::select! {
         biased;
         () = cancel.cancelled() => Finding::Declined { reason: "the inspection was cancelled".to_owned() },
-        result = context.engine.inspect(&script, &group, &cores, LIMIT) => match result {
-            Ok(_) => Finding::Valid,
+        result = context.engine.prepare(&mut script, &group, &cores, LIMIT) => match result {
+            Ok((_, report)) => Finding::Valid(report),
             Err(message) => Finding::Invalid { message },
         },
     };

@@ -18,7 +18,7 @@ use entry::Entry;
 use tally::Tally;
 use tokio::sync::Notify;
 
-use super::exit;
+use super::{archive, exit};
 use crate::sandbox::lines::Observer;
 use crate::series::clock::Clock;
 
@@ -243,12 +243,12 @@ pub fn name_thresholds(record: &mut LoadRecord, summary: &str) {
 }
 
 /// Returns the text of an exception with its place in the script, from its message and stack:
-/// `TypeError: …` and `at default (file:///…/script.js:3:12(4))`.
+/// `TypeError: …` and `at default (file:///scenario/lib/script.js:3:12(4))`.
 fn exception(message: &str) -> String {
     let (text, stack) = message.split_once("\n\tat ").or_else(|| message.rsplit_once(" at ")).unwrap_or((message, ""));
     let place = stack.split_once("(file://").and_then(|(_, rest)| rest.split_once('(')).map(|(place, _)| place);
     match place {
-        Some(place) => format!("{} ({})", text.trim(), place.rsplit('/').next().unwrap_or(place)),
+        Some(place) => format!("{} ({})", text.trim(), place.strip_prefix(archive::FOLDER).unwrap_or(place)),
         None => message.trim().to_owned(),
     }
 }

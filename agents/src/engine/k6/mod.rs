@@ -1,10 +1,13 @@
 //! k6, the load generator, as a program on this machine.
 
+mod archive;
 mod exit;
+mod exports;
 mod find;
 pub mod inspection;
 mod log;
 mod modules;
+mod options;
 mod paused;
 pub mod receiver;
 pub mod remote;
@@ -13,7 +16,6 @@ mod script;
 mod tags;
 pub mod version;
 mod waits;
-mod wrapper;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,14 +23,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use exit::{is_aborted, judge};
+use exports::Exports;
 use find::{folder_of_script, read_version};
 pub use log::{Log, name_thresholds};
 pub use paused::Paused;
-pub use script::Script;
+pub use script::{Archive, Script};
 use version::{SUPPORTED, Version};
 
 use brewbench_wire::engine::{Capability, EngineOffer};
 use brewbench_wire::job::Segment;
+use brewbench_wire::messages::ScriptReport;
 use brewbench_wire::run_spec::{HttpVersion, RunSpec};
 use brewbench_wire::series::WindowKind;
 
@@ -78,8 +82,8 @@ const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 /// Time for k6's own start and exit.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Timeout of an inspection, which executes the script's top-level code.
-const INSPECTION: Duration = Duration::from_mins(2);
+/// Timeout of the script's top-level code before a run.
+pub const INSPECTION: Duration = Duration::from_mins(2);
 
 /// A usable k6.
 #[derive(Clone, Debug)]
@@ -137,7 +141,7 @@ pub fn offer(path: &Path, version: &str, fault: Option<String>) -> EngineOffer {
 }
 
 /// The purpose of a k6 process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
     /// Its results are discarded.
     WarmUp,
@@ -262,7 +266,8 @@ impl K6 {
         group: &Group,
     ) -> io::Result<K6Process> {
         arguments.extend(load.reach.arguments(load.own));
-        arguments.extend(script.arguments(load.base_url, round, interface));
+        let own = script.arguments(load.base_url, Archive::Round(round), interface);
+        arguments.extend(own.map_err(io::Error::other)?);
         let mut plan = self.plan(script, arguments, load.cores);
         plan.environment.extend(modules::environment(load.base_url, load.own));
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
@@ -279,29 +284,37 @@ impl K6 {
         })
     }
 
-    /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the
-    /// script's top-level code. The error is a sentence.
-    pub async fn bounds(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
-        let inspected = self.inspect(script, group, cores, INSPECTION).await;
-        let output = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;
-        let required = script::Requirements::read(&output)
-            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
-        Ok(Bounds { longest: required.load + required.around + MARGIN, rps_limit: required.rps_limit })
-    }
-
-    /// Runs `k6 inspect`, which executes only the top-level code of a script; returns its output. The error is a
-    /// sentence with k6's message.
-    pub async fn inspect(
+    /// Has k6 read a script, and checks that k6 can run the measured round; returns the bounds of its load, and a report. `k6 inspect` executes the script's top-level code, for at most `limit`. The error is a sentence.
+    pub async fn prepare(
         &self,
-        script: &Script,
+        script: &mut Script,
         group: &Group,
         cores: &[usize],
+        limit: Duration,
+    ) -> Result<(Bounds, ScriptReport), String> {
+        let log = self.inspect(script, Archive::Exports, (group, cores), limit).await?;
+        let exports = Exports::read(&log)?;
+        let report = exports.report(&log);
+        script.set_exports(exports);
+        let output = self.inspect(script, Archive::Round(Round::Measure), (group, cores), limit).await?;
+        let required = script::Requirements::read(&output)
+            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
+        let longest = required.load + required.around + MARGIN;
+        Ok((Bounds { longest, rps_limit: required.rps_limit }, report))
+    }
+
+    /// Runs `k6 inspect`; returns its output. The error is a sentence with k6's message.
+    async fn inspect(
+        &self,
+        script: &Script,
+        archive: Archive,
+        (group, cores): (&Group, &[usize]),
         limit: Duration,
     ) -> Result<String, String> {
         let mut arguments = to_strings(&["inspect", "--execution-requirements", "--no-color"]);
         // Like that of a run, so that a script can't tell the check from a run by it.
         let target = Paused::choose().map_or_else(|_| "127.0.0.1".to_owned(), |free| free.address());
-        arguments.extend(script.arguments(&format!("http://{target}"), Round::Measure, NO_INTERFACE));
+        arguments.extend(script.arguments(&format!("http://{target}"), archive, NO_INTERFACE)?);
         let plan = self.plan(script, arguments, cores);
         let started = Process::start(&Plan { cage: plan.cage.clone().without_network(), ..plan }, group);
         let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;

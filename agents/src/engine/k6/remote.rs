@@ -1,18 +1,16 @@
 //! A k6 on another machine: its files, environment and arguments. It starts paused, pushes its series to the agent and
 //! sends its summary there. Pure.
 
-use std::collections::BTreeMap;
-
-use brewbench_wire::job::{Job, Segment};
+use brewbench_wire::job::Segment;
+use brewbench_wire::scenario::{Scenario, addresses};
 use serde_json::json;
 
-use super::script::{BASE_URL, SCRIPT};
-use super::wrapper::Traits;
-use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, modules, protocol, push_settings, wrapper};
+use super::script::{BASE_URL, Script};
+use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, archive, modules, protocol, push_settings};
 use crate::run::address_policy::Limits;
 
 /// The file to start k6 with.
-pub const ENTRY: &str = "brewbench-entry.js";
+pub const ARCHIVE: &str = "brewbench.tar";
 
 /// The port of the interface by which k6 is resumed.
 pub const PORT: u16 = 6565;
@@ -23,23 +21,19 @@ const PUSH_URL: &str = "BREWBENCH_PUSH_URL";
 /// What runs on another machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remote {
-    /// Script, wrapper and data files by name.
-    pub files: BTreeMap<String, String>,
+    /// The archive that k6 runs.
+    pub archive: Vec<u8>,
     /// Environment variables, in this order: later ones refer to earlier ones.
     pub environment: Vec<(String, String)>,
 }
 
-/// What a round of a job loads, and within which limits.
+/// What a round loads, and within which limits.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
     /// Base URL of the target.
     pub base_url: &'a str,
     /// What the script may load.
     pub limits: &'a Limits,
-    /// System tags that k6 shall set.
-    pub system_tags: &'a str,
-    /// What is known about the script.
-    pub traits: Traits,
     /// Where k6 sends its series and its summary; may refer to variables of its machine, like `$(NAME)`.
     pub push_url: &'a str,
     /// CPU cores of its machine.
@@ -47,17 +41,12 @@ pub struct Subject<'a> {
 }
 
 impl Remote {
-    /// Builds a round of a job. The error is a sentence.
-    pub fn new(job: &Job, round: Round, subject: &Subject<'_>) -> Result<Self, String> {
-        let mut parameters = job.scenario.defaults.clone();
-        parameters.extend(job.spec.parameters.clone());
-        parameters.keys().try_for_each(|name| check_parameter(name))?;
-        job.scenario.files.keys().try_for_each(|name| check_file(name))?;
-        let mut files = job.scenario.files.clone();
-        files.insert(SCRIPT.to_owned(), job.scenario.script.clone());
-        files.insert(ENTRY.to_owned(), entry(job, round, subject));
+    /// Builds a round of a script. The error is a sentence.
+    pub fn new(script: &Script, round: Round, subject: &Subject<'_>) -> Result<Self, String> {
+        script.parameters(subject.base_url).keys().try_for_each(|name| check_parameter(name))?;
+        let archive = archive(script, round, subject)?;
         let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let mut environment: Vec<(String, String)> = parameters.into_iter().collect();
+        let mut environment: Vec<(String, String)> = script.parameters(subject.base_url).into_iter().collect();
         environment.extend([
             own(BASE_URL, subject.base_url),
             own(PUSH_URL, subject.push_url),
@@ -71,8 +60,8 @@ impl Remote {
         environment.extend(modules::environment(subject.base_url, None));
         environment.extend(push_settings(&format!("$({PUSH_URL})"), true));
         environment.extend(RUNTIME.into_iter().filter_map(|(name, value)| Some(own(name, value?))));
-        environment.extend(protocol(&job.spec));
-        Ok(Self { files, environment })
+        environment.extend(protocol(script.spec()));
+        Ok(Self { archive, environment })
     }
 }
 
@@ -83,32 +72,38 @@ pub fn command(folder: &str, segment: Segment) -> Vec<String> {
         words.push(format!("--execution-segment={}", segment.segment()));
         words.push(format!("--execution-segment-sequence={}", segment.sequence()));
     }
-    words.push(format!("{folder}/{ENTRY}"));
+    words.push(format!("{folder}/{ARCHIVE}"));
     words.extend([format!("--address=:{PORT}"), "--paused".to_owned()]);
     words
 }
 
-/// Returns the script around the scenario's: with the load of the round, the limits, and a summary that is sent.
-fn entry(job: &Job, round: Round, subject: &Subject<'_>) -> String {
-    let warm_up = job.spec.warm_up();
+/// Packs the scenario with the load of the round, the limits, and a script around it that sends the summary.
+fn archive(script: &Script, round: Round, subject: &Subject<'_>) -> Result<Vec<u8>, String> {
     let blocked: Vec<String> = subject.limits.blocked.iter().map(ToString::to_string).collect();
     let stats: Vec<&str> = TREND_STATS.split(',').collect();
-    let mut more = json!({"blacklistIPs": blocked, "summaryTrendStats": stats});
+    let tags: Vec<&str> = script.system_tags().split(',').collect();
+    let mut options = script.options(round)?;
+    let limits = [("blacklistIPs", json!(blocked)), ("summaryTrendStats", json!(stats)), ("systemTags", json!(tags))];
+    options.extend(limits.map(|(name, value)| (name.to_owned(), value)));
     if !subject.limits.redirects {
-        more["maxRedirects"] = json!(0);
+        options.insert("maxRedirects".to_owned(), 0.into());
     }
-    more["systemTags"] = subject.system_tags.split(',').collect();
-    let scenario = wrapper::scenario((job.spec.load(), warm_up), round);
+    let scenario = addresses::replaced(script.scenario(), subject.base_url);
+    let packed = archive::pack(&scenario, Some(&reporter(&scenario)), &options.into());
+    packed.map_err(|error| format!("can't pack the scenario: {error}"))
+}
+
+/// Returns the script that sends the summary.
+fn reporter(scenario: &Scenario) -> String {
     format!(
-        "import http from 'k6/http';\n\
-         {}{}\
+        "import http from 'k6/http';\n{}\
+         export default own.default;\n\
          export function handleSummary(data) {{\n  \
            const response = http.post(`${{__ENV.{PUSH_URL}}}/summary`, JSON.stringify(data));\n  \
            if (response.status !== 204) throw new Error(`can't send the summary: status ${{response.status}}`);\n  \
            return own.handleSummary ? own.handleSummary(data) : {{}};\n\
          }}\n",
-        wrapper::exports(SCRIPT),
-        wrapper::options(scenario.as_ref(), round, subject.traits, &more),
+        archive::around(scenario),
     )
 }
 
@@ -130,64 +125,53 @@ fn check_parameter(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses names that are no keys of a `ConfigMap`.
-fn check_file(name: &str) -> Result<(), String> {
-    let is_key = name.len() <= 253 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-    if is_key && name != ENTRY {
-        return Ok(());
-    }
-    Err(format!(
-        "file name {name:?} of the scenario can't be used with load from a cluster: use letters, digits, '-', '_' and '.'"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use brewbench_wire::load::{Closed, Form, Load};
     use brewbench_wire::run_spec::RunSpec;
     use brewbench_wire::samples::a_job;
 
+    use super::super::exports::Exports;
     use super::*;
 
-    fn subject(limits: &Limits) -> Subject<'_> {
+    fn remote(limits: &Limits, round: Round, load: Load, parameter: &str) -> Result<Remote, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut job = a_job();
+        job.spec = RunSpec { warm_up_s: Some(2.0), ..job.spec }.under(load);
+        job.spec.parameters.insert(parameter.to_owned(), "1".to_owned());
+        let mut script = Script::from_job(&job, folder.path()).expect("written");
+        let options = json!({"thresholds": {"checks": ["rate>0.9"]}});
+        script.set_exports(Exports { options: options.as_object().cloned(), ..Exports::default() });
         let push_url = "http://10.0.0.5:1/secret/$(JOB)";
-        let (system_tags, traits) = ("status,method", Traits::default());
-        Subject { base_url: "http://10.0.0.9:80", limits, system_tags, traits, push_url, vcpus: 1.5 }
+        Remote::new(&script, round, &Subject { base_url: "http://10.0.0.9:80", limits, push_url, vcpus: 1.5 })
     }
 
     #[test]
-    fn the_entry_sets_load_and_limits() {
+    fn the_archive_has_load_and_limits() {
         let limits = Limits { blocked: vec!["1.2.3.0/24".parse().expect("a network")], redirects: false };
-        let form = Form::Constant { level: 10, duration_ms: 1_500 };
-        let mut job = a_job();
-        job.spec = RunSpec { warm_up_s: Some(2.0), ..job.spec }.under(Load::Closed(Closed::new(form).expect("a load")));
-        let remote = Remote::new(&job, Round::Measure, &subject(&limits)).expect("files");
-        let entry = &remote.files[ENTRY];
-        assert!(entry.contains(r#""blacklistIPs":["1.2.3.0/24"]"#) && entry.contains(r#""maxRedirects":0"#), "{entry}");
-        assert!(entry.contains(r#""vus":10"#) && entry.contains("thresholds: kept.thresholds"), "{entry}");
-        assert!(remote.environment.contains(&("GOMAXPROCS".to_owned(), "2".to_owned())));
+        let load = || {
+            let form = Form::Constant { level: 10, duration_ms: 1_500 };
+            Load::Closed(Closed::new(form).expect("a load"))
+        };
+        let remote = |round| remote(&limits, round, load(), "PAYLOAD").expect("an archive");
+        let measured = remote(Round::Measure);
+        let text = String::from_utf8_lossy(&measured.archive).into_owned();
+        assert!(text.contains(r#""blacklistIPs":["1.2.3.0/24"]"#) && text.contains(r#""maxRedirects":0"#), "{text}");
+        assert!(text.contains(r#""vus":10"#) && text.contains("rate>0.9"), "{text}");
+        assert!(measured.environment.contains(&("GOMAXPROCS".to_owned(), "2".to_owned())));
         let url = ("K6_PROMETHEUS_RW_SERVER_URL".to_owned(), "$(BREWBENCH_PUSH_URL)".to_owned());
-        assert!(remote.environment.contains(&url), "{:?}", remote.environment);
-        let warm = Remote::new(&job, Round::WarmUp, &subject(&limits)).expect("files");
-        assert!(warm.files[ENTRY].contains("thresholds: {}"), "{}", warm.files[ENTRY]);
-        job.spec.load = Some(Load::Script);
-        let own = Remote::new(&job, Round::Measure, &subject(&limits)).expect("files");
-        assert!(own.files[ENTRY].contains("const kept = own.options"), "{}", own.files[ENTRY]);
+        assert!(measured.environment.contains(&url), "{:?}", measured.environment);
+        let warm = String::from_utf8_lossy(&remote(Round::WarmUp).archive).into_owned();
+        assert!(!warm.contains("rate>0.9"), "{warm}");
     }
 
     #[test]
     fn names_that_mean_something_elsewhere_are_refused() {
         let limits = Limits::default();
-        let with = |parameter: &str, file: &str| {
-            let mut job = a_job();
-            job.spec.parameters.insert(parameter.to_owned(), "1".to_owned());
-            job.scenario.files.insert(file.to_owned(), String::new());
-            Remote::new(&job, Round::Measure, &subject(&limits)).err()
-        };
-        assert_eq!(with("PAYLOAD", "data_1.json"), None);
-        assert!(with("https_proxy", "data.json").is_some_and(|why| why.contains("https_proxy")));
-        assert!(with("K6_VUS", "data.json").is_some_and(|why| why.contains("K6_VUS")));
-        assert!(with("PAYLOAD", "mes données.json").is_some_and(|why| why.contains("mes données.json")));
+        let with = |parameter: &str| remote(&limits, Round::Measure, Load::Script, parameter).err();
+        assert_eq!(with("PAYLOAD"), None);
+        assert!(with("https_proxy").is_some_and(|why| why.contains("https_proxy")));
+        assert!(with("K6_VUS").is_some_and(|why| why.contains("K6_VUS")));
     }
 
     #[test]

@@ -1,33 +1,28 @@
-//! A scenario on disk: the script with its files, and k6's arguments for it.
+//! A scenario on disk: the archives of its rounds, and k6's arguments for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use brewbench_wire::job::{Job, Scenario};
-use brewbench_wire::load::Load;
+use brewbench_wire::job::Job;
 use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::scenario::{Scenario, addresses};
 use brewbench_wire::variables::missing_in_options;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use serde_json::{Map, Value, json};
 
-use super::wrapper::{self, Traits};
-use super::{Round, modules, tags, waits};
+use super::exports::{Exports, json_of};
+use super::options::options;
+use super::{Round, archive, modules, tags, waits};
 use crate::sandbox::ProgramRole;
 use crate::sandbox::cage::user;
 use crate::series::collector::Scope;
 
-pub(super) const SCRIPT: &str = "script.js";
-/// Wrappers around the script that set a load: see [`super::wrapper`].
-const WARM_UP: &str = "brewbench-warm-up.js";
-const MEASURED: &str = "brewbench-measured.js";
 /// Replaces the configuration in the user's home.
-const CONFIG: &str = "brewbench-k6.json";
-
-/// File names that a scenario must not use.
-const OURS: [&str; 4] = [SCRIPT, WARM_UP, MEASURED, CONFIG];
+const CONFIG: &str = "k6.json";
 
 /// k6's timeout of `setup()` and of `teardown()`, unless the script sets another.
 const USUAL_TIMEOUT: Duration = Duration::from_mins(1);
@@ -38,16 +33,29 @@ const SUMMARY_BYTES: u64 = 64 << 20;
 /// The environment variable with the target's URL; not allowed as a parameter.
 pub(super) const BASE_URL: &str = "BASE_URL";
 
+/// What k6 executes, each in an archive of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Archive {
+    /// The report of what the script exports.
+    Exports,
+    /// A round of the load.
+    Round(Round),
+}
+
 /// A job's scenario, written to the folder of a run.
 #[derive(Debug)]
 pub struct Script {
     run_folder: PathBuf,
+    scenario: Scenario,
     /// With the scenario's defaults.
     parameters: BTreeMap<String, String>,
     spec: RunSpec,
     system_tags: String,
     may_wait: bool,
-    traits: Traits,
+    /// Whether it may read the names of scenarios.
+    reads_names: bool,
+    /// Known once k6 has read it.
+    exports: Exports,
     /// Variables without a value that the script's options need.
     missing: BTreeSet<String>,
 }
@@ -55,46 +63,73 @@ pub struct Script {
 impl Script {
     /// Writes a job's scenario below `run_folder`. Fails with a sentence if a name is invalid or the disk is full.
     pub fn from_job(job: &Job, run_folder: &Path) -> Result<Self, String> {
-        Self::write(&job.scenario, job.spec.clone(), run_folder)
+        Self::write(job.scenario.clone(), job.spec.clone(), run_folder)
     }
 
     /// Writes a scenario to be inspected, with its own load.
     pub fn for_inspection(scenario: &Scenario, run_folder: &Path) -> Result<Self, String> {
-        Self::write(scenario, RunSpec::default(), run_folder)
+        Self::write(scenario.clone(), RunSpec::default(), run_folder)
     }
 
-    fn write(scenario: &Scenario, spec: RunSpec, run_folder: &Path) -> Result<Self, String> {
+    fn write(scenario: Scenario, spec: RunSpec, run_folder: &Path) -> Result<Self, String> {
         let mut parameters = scenario.defaults.clone();
+        parameters.retain(|name, _| !addresses::is_origin(name));
         parameters.extend(spec.parameters.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
-        scenario.files.keys().try_for_each(|name| check_file(name))?;
-        let others = scenario.files.values().chain(parameters.values());
-        let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
+        scenario.fault().map_or(Ok(()), Err)?;
+        let texts: Vec<&str> = scenario.texts().chain(parameters.values().map(String::as_str)).collect();
         let system_tags = tags::system_tags(&texts);
-        let (may_wait, traits) = (waits::may_wait(&texts), Traits::find(&texts));
-        let missing = missing_in_options(scenario, &parameters.keys().cloned().collect());
-        let wrappers = [(WARM_UP, Round::WarmUp), (MEASURED, Round::Measure)].map(|(name, round)| {
-            (name, wrapper::wrapper((spec.load(), spec.longest_warm_up()), round, traits, SCRIPT))
-        });
-        let run_folder = run_folder.to_owned();
-        let script = Self { run_folder, parameters, spec, system_tags, may_wait, traits, missing };
-        let write = || -> io::Result<()> {
-            for folder in [script.folder(), script.files_folder(), script.results_folder()] {
-                fs::create_dir(folder)?;
-            }
-            // Keeps k6 from using a configuration in the agent's home.
-            fs::write(script.config_file(), "{}")?;
-            fs::write(script.folder().join(SCRIPT), &scenario.script)?;
-            for (name, text) in wrappers {
-                text.map_or(Ok(()), |text| fs::write(script.folder().join(name), text))?;
-            }
-            scenario.files.iter().try_for_each(|(name, text)| fs::write(script.folder().join(name), text))?;
-            script.hand_over()
-        };
-        match write() {
-            Ok(()) => Ok(script),
-            Err(error) => Err(format!("can't write the scenario below {}: {error}", script.run_folder.display())),
+        let may_wait = waits::may_wait(&texts);
+        let reads_names = texts.iter().any(|text| text.contains("k6/execution"));
+        let missing = missing_in_options(&scenario, &parameters.keys().cloned().collect());
+        let (run_folder, exports) = (run_folder.to_owned(), Exports::default());
+        let script =
+            Self { run_folder, scenario, parameters, spec, system_tags, may_wait, reads_names, exports, missing };
+        script.create().map_err(|error| script.not_written(&error))?;
+        Ok(script)
+    }
+
+    /// Creates the folders.
+    fn create(&self) -> io::Result<()> {
+        for folder in [self.folder(), self.files_folder(), self.results_folder()] {
+            fs::create_dir(folder)?;
         }
+        // Keeps k6 from using a configuration in the agent's home.
+        fs::write(self.config_file(), "{}")?;
+        self.hand_over()
+    }
+
+    /// Keeps what k6 has read of the script.
+    pub(super) fn set_exports(&mut self, exports: Exports) {
+        self.exports = exports;
+    }
+
+    /// Writes an archive for the target's address; returns its path. The error is a sentence.
+    fn write_archive(&self, archive: Archive, base_url: &str) -> Result<PathBuf, String> {
+        let scenario = addresses::replaced(&self.scenario, base_url);
+        let (name, packed) = match archive {
+            Archive::Exports => {
+                ("exports.tar", archive::pack(&scenario, Some(&Exports::reporter(&scenario)), &json!({})))
+            }
+            Archive::Round(round) => {
+                let name = if round == Round::WarmUp { "warm-up.tar" } else { "measured.tar" };
+                (name, archive::pack(&scenario, None, &self.options(round)?.into()))
+            }
+        };
+        let path = self.folder().join(name);
+        let written = packed.and_then(|bytes| fs::write(&path, bytes));
+        written.and_then(|()| user::show(&path, ProgramRole::Generator)).map_err(|error| self.not_written(&error))?;
+        Ok(path)
+    }
+
+    /// Returns the options of a round. The error is a sentence.
+    pub(super) fn options(&self, round: Round) -> Result<Map<String, Value>, String> {
+        let warm_up = self.spec.longest_warm_up();
+        options(&self.exports, (self.spec.load(), warm_up), round, self.reads_names)
+    }
+
+    fn not_written(&self, error: &io::Error) -> String {
+        format!("can't write the scenario below {}: {error}", self.run_folder.display())
     }
 
     /// Lets k6 read the scenario, and write to the other folders.
@@ -108,7 +143,7 @@ impl Script {
             .try_for_each(|folder| user::give(folder, ProgramRole::Generator))
     }
 
-    /// Returns the folder of the script and its files, read-only for k6.
+    /// Returns the folder of the archives, read-only for k6.
     pub fn folder(&self) -> PathBuf {
         self.run_folder.join("scenario")
     }
@@ -147,9 +182,15 @@ impl Script {
         self.may_wait
     }
 
-    /// Returns what is known about the script for its wrapper.
-    pub fn traits(&self) -> Traits {
-        self.traits
+    /// Returns the scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Returns the parameters of the run, with the scenario's defaults, for the target's address.
+    pub fn parameters(&self, base_url: &str) -> BTreeMap<String, String> {
+        let filled = self.parameters.iter().map(|(name, value)| (name.clone(), addresses::fill(value, base_url)));
+        filled.collect()
     }
 
     /// Returns the duration of its load, if it is not the script's own.
@@ -159,7 +200,7 @@ impl Script {
 
     /// What of k6's series belongs to the load.
     pub fn scope(&self) -> Scope {
-        if self.traits.has_setup { Scope::Tagged } else { Scope::All }
+        if self.exports.has_setup() { Scope::Tagged } else { Scope::All }
     }
 
     /// Adds to k6's message which parameters the script's options lack, and that it loads no modules.
@@ -173,28 +214,19 @@ impl Script {
         }
     }
 
-    /// Returns the file to start k6 with.
-    fn entry(&self, round: Round) -> PathBuf {
-        self.folder().join(match (self.spec.load(), round) {
-            (Load::Script, _) if !self.traits.has_setup => SCRIPT,
-            (_, Round::WarmUp) => WARM_UP,
-            (_, Round::Measure) => MEASURED,
-        })
-    }
-
-    /// Returns the arguments of every k6 command: a script, its parameters, the address of the REST interface (empty:
-    /// disabled), and nothing else from this machine.
-    pub fn arguments(&self, base_url: &str, round: Round, interface: &str) -> Vec<String> {
+    /// Writes an archive, and returns the arguments of every k6 command: the archive, its parameters, the address of the
+    /// REST interface (empty: disabled), and nothing else from this machine. The error is a sentence.
+    pub(super) fn arguments(&self, base_url: &str, archive: Archive, interface: &str) -> Result<Vec<String>, String> {
         let config = self.config_file().display().to_string();
         let mut arguments = ["--address", interface, "--config", &config, "--include-system-env-vars=false"]
             .map(str::to_owned)
             .to_vec();
-        let base_url = (BASE_URL.to_owned(), base_url.to_owned());
-        for (name, value) in self.parameters.clone().into_iter().chain([base_url]) {
+        let base_url_variable = (BASE_URL.to_owned(), base_url.to_owned());
+        for (name, value) in self.parameters(base_url).into_iter().chain([base_url_variable]) {
             arguments.extend(["--env".to_owned(), format!("{name}={value}")]);
         }
-        arguments.push(self.entry(round).display().to_string());
-        arguments
+        arguments.push(self.write_archive(archive, base_url)?.display().to_string());
+        Ok(arguments)
     }
 
     /// Reads k6's summary. Fails with a sentence if there is none.
@@ -208,18 +240,6 @@ impl Script {
         };
         read().map_err(|error| format!("can't read k6's summary: {error}"))
     }
-}
-
-fn check_file(name: &str) -> Result<(), String> {
-    let mut parts = Path::new(name).components();
-    let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
-    if plain && !name.contains(['\\', '\0']) && name.len() <= 255 && !OURS.contains(&name) {
-        return Ok(());
-    }
-    Err(format!(
-        "file name {name:?} of the scenario is invalid: use names without a path, and none of {}",
-        OURS.join(", ")
-    ))
 }
 
 fn check_parameter(name: &str) -> Result<(), String> {
@@ -258,9 +278,8 @@ impl Requirements {
             teardown_timeout: Option<String>,
             rps: Option<f64>,
         }
-        let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
-        let mut values = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Inspected>();
-        let Inspected { total_duration, setup_timeout, teardown_timeout, rps } = values.next()?.ok()?;
+        let Inspected { total_duration, setup_timeout, teardown_timeout, rps } =
+            serde_json::from_str(json_of(output)?).ok()?;
         let timeout = |text: Option<String>| text.as_deref().and_then(go_duration).unwrap_or(USUAL_TIMEOUT);
         let around = timeout(setup_timeout) + timeout(teardown_timeout);
         Some(Self { load: go_duration(&total_duration)?, around, rps_limit: rps.filter(|limit| *limit > 0.0) })
@@ -294,29 +313,6 @@ fn go_duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_plain_file_names_are_allowed() {
-        for name in ["list.json", "a b", ".hidden", "-x"] {
-            assert_eq!(check_file(name), Ok(()), "{name}");
-        }
-        for name in [
-            "",
-            ".",
-            "..",
-            "/etc/passwd",
-            "a/b",
-            "a/",
-            "./a",
-            "../a",
-            "a\\b",
-            "script.js",
-            "brewbench-measured.js",
-            "a\0b",
-        ] {
-            assert!(check_file(name).is_err(), "{name:?}");
-        }
-    }
 
     #[test]
     fn parameters_must_be_identifiers_other_than_base_url() {

@@ -43,7 +43,7 @@ pub async fn load_catalog(state: &AppState) -> Result<Catalog> {
     Ok(Catalog {
         marks: crate::catalog::store::marks(&state.db.read, &names).await?,
         sizes: crate::catalog::store::sizes(&state.db.read).await?,
-        scenarios: crate::catalog::store::scenarios(&state.db.read).await?,
+        scenarios: crate::catalog::store::scenarios::scenarios(&state.db.read).await?,
         agents: crate::fleet::store::agents(&state.db.read).await?,
         baselines: baselines.into_iter().map(|baseline| baseline.name).collect(),
         targets,
@@ -52,7 +52,7 @@ pub async fn load_catalog(state: &AppState) -> Result<Catalog> {
 
 /// Returns the parameters of a scenario with their defaults; none if it does not exist.
 pub async fn defaults_of(state: &AppState, scenario: &str) -> Result<BTreeMap<String, String>> {
-    let scenario = crate::catalog::store::scenario(&state.db.read, scenario).await?;
+    let scenario = crate::catalog::store::scenarios::scenario(&state.db.read, scenario).await?;
     let Some(scenario) = scenario else { return Ok(BTreeMap::new()) };
     // A variable without a default is unset unless the form sets it.
     let unset = variables::parameters(&scenario).into_iter().map(|name| (name, String::new()));

@@ -1,7 +1,6 @@
 //! An agent's part of a run, in a cluster with one node.
 
 use std::{
-    collections::BTreeMap,
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -20,10 +19,11 @@ use brewbench_kubernetes_testing::{Cluster, Image, Node, NodeOptions, k6_operato
 use brewbench_testing::skip;
 use brewbench_wire::{
     Phase, RunId,
-    job::{Job, Role, Scenario, ScenarioKind, Size},
+    job::{Job, Role, Size},
     load::{Closed, Form, Load},
     outcome::{Cause, Ended, Outcome},
     run_spec::RunSpec,
+    scenario::Scenario,
 };
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -202,13 +202,7 @@ pub fn node(name: &str, server: &Path, k6: &Path) -> NodeOptions {
 }
 
 pub fn job(target: &str) -> Job {
-    let scenario = Scenario {
-        name: "hash".to_owned(),
-        kind: ScenarioKind::K6,
-        script: SCRIPT.to_owned(),
-        files: BTreeMap::new(),
-        defaults: BTreeMap::new(),
-    };
+    let scenario = Scenario::of_script("hash", SCRIPT);
     Job {
         run: RunId::now(),
         experiment: None,

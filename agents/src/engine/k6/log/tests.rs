@@ -71,9 +71,9 @@ fn the_course_of_a_load_is_read_and_its_noise_is_not_kept() {
 #[test]
 fn exceptions_and_requests_without_a_response_are_counted() {
     let log = log();
-    let lines = r#"time="t" level=error msg="TypeError: no 'x'\n\tat default (file:///tmp/a/script.js:4:23(3))\n" executor=constant-vus scenario=s source=stacktrace
-time="t" level=error msg="TypeError: no 'x'\n\tat default (file:///tmp/a/script.js:4:23(3))\n" executor=constant-vus scenario=s source=stacktrace
-time="t" level=error msg="Uncaught (in promise) Error: nope\n\tat r (file:///tmp/a/script.js:5:50(5))\n" executor=b scenario=r
+    let lines = r#"time="t" level=error msg="TypeError: no 'x'\n\tat default (file:///scenario/lib/a.js:4:23(3))\n" executor=constant-vus scenario=s source=stacktrace
+time="t" level=error msg="TypeError: no 'x'\n\tat default (file:///scenario/lib/a.js:4:23(3))\n" executor=constant-vus scenario=s source=stacktrace
+time="t" level=error msg="Uncaught (in promise) Error: nope\n\tat r (file:///scenario/lib/a.js:5:50(5))\n" executor=b scenario=r
 time="t" level=warning msg="Request Failed" error="Get \"http://127.0.0.1:1/17\": dial tcp 127.0.0.1:1: connect: connection refused"
 time="t" level=warning msg="Request Failed" error="Get \"http://127.0.0.1:1/18\": dial tcp 127.0.0.1:1: connect: connection refused"
 time="t" level=warning msg="a hint"
@@ -87,7 +87,7 @@ panic: it broke
         let all = messages.commonest.into_iter().map(|message| (message.text, message.count));
         (messages.count, all.collect::<Vec<_>>())
     };
-    let thrown = [("TypeError: no 'x' (script.js:4:23)", 2), ("Uncaught (in promise) Error: nope (script.js:5:50)", 1)];
+    let thrown = [("TypeError: no 'x' (lib/a.js:4:23)", 2), ("Uncaught (in promise) Error: nope (lib/a.js:5:50)", 1)];
     assert_eq!(texts(record.exceptions), (3, thrown.map(|(text, count)| (text.to_owned(), count)).to_vec()));
     let refused = "dial tcp 127.0.0.1:1: connect: connection refused".to_owned();
     assert_eq!(texts(record.errors), (2, vec![(refused, 2)]));
@@ -128,7 +128,7 @@ fn an_aborted_load_says_why() {
 
     let by_script = log();
     let aborted =
-        r#"time="t" level=error msg="test aborted: basket \"empty\" at default (file:///tmp/script.js:4:72(15))""#;
+        r#"time="t" level=error msg="test aborted: basket \"empty\" at default (file:///scenario/script.js:4:72(15))""#;
     read(&by_script, &format!("{START}{END}{aborted}"));
     let record = by_script.record(exit(108));
     assert_eq!(record.cut_short.as_deref(), Some("the script aborted it: basket \"empty\" (script.js:4:72)"));
