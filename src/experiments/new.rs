@@ -9,7 +9,7 @@ pub mod pages;
 pub mod preset;
 
 use askama::Template;
-use brewbench_wire::load::Shape;
+use brewbench_wire::{load::Shape, messages::ScriptReport};
 use url::form_urlencoded;
 
 use crate::{
@@ -150,6 +150,20 @@ impl Form {
         let changed = fields.chain(others).filter(|(_, value)| !value.is_empty());
         let changed: Vec<String> = changed.map(|(label, value)| format!("{label}: {value}")).collect();
         if changed.is_empty() { "all defaults".to_owned() } else { changed.join(" · ") }
+    }
+
+    /// Describes what of the script the chosen load replaces; none if nothing.
+    fn replaced(&self) -> Option<String> {
+        let ScriptReport { scenarios, sets_load, .. } = &self.offer.script;
+        let others = match scenarios.as_slice() {
+            _ if !sets_load || self.draft.load == LoadBy::Script => return None,
+            [] => "",
+            [_] => "; its function, env and tags stay",
+            _ => "; they must have the same function, env and tags",
+        };
+        let load =
+            if scenarios.is_empty() { "load".to_owned() } else { format!("scenarios: {}", scenarios.join(", ")) };
+        Some(format!("replaces the script’s {load}{others}"))
     }
 
     /// Sketches the load; of several loads the highest.

@@ -216,3 +216,46 @@ async fn what_looks_like_a_mistake_is_a_hint_and_a_script_with_a_load_is_offered
         export default () => {}; export function x() {}";
     assert_eq!(add(scenarios).await, json!({"scenarios": ["b", "a"], "sets_load": true, "hints": []}));
 }
+
+#[tokio::test]
+async fn what_a_script_imports_and_nobody_has_is_named_with_its_line() {
+    let Some(site) = Site::start().await else { return };
+    for (script, words) in [
+        (
+            "import x from 'https://127.0.0.1:1/x.js'; export default () => x;",
+            "script.js:1 imports https://127.0.0.1:1/x.js, and agents",
+        ),
+        (
+            "import sql from 'k6/x/sql';\nexport default () => sql;",
+            "script.js:1 imports k6/x/sql, which this k6 does not have",
+        ),
+        (
+            "\nimport { browser } from 'k6/browser'; export default () => browser;",
+            "script.js:2 imports k6/browser, which needs a browser",
+        ),
+    ] {
+        let refused =
+            site.user.post("/api/v1/scenarios", &json!({"name": "mine", "script": script})).await.refused(422);
+        assert!(refused.contains(words), "{refused}");
+    }
+    // A module that an archive contains is there.
+    let script = "import x from 'https://127.0.0.1:1/x.js'; export default () => x;";
+    let files = json!({"https://127.0.0.1:1/x.js": "export default 1"});
+    let stored = site.user.post("/api/v1/scenarios", &json!({"name": "mine", "script": script, "files": files})).await;
+    assert_eq!(stored.ok().json()["check"]["fault"], json!(null));
+}
+
+#[tokio::test]
+async fn a_script_sends_exactly_the_requests_that_k6_sends_by_itself() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let script = "import http from 'k6/http';
+        export const options = { rps: 500, scenarios: { a: { executor: 'per-vu-iterations', vus: 3, iterations: 7 } } };
+        export default function () { for (let i = 0; i <= __VU; i += 1) http.get(`${__ENV.BASE_URL}/hash`); }";
+    bench.user.post("/api/v1/scenarios", &json!({"name": "shop", "script": script})).await.ok();
+    let (id, job) = bench.job_of("shop", ORDINARY, Some(json!({"kind": "script"}))).await;
+    let run = bench.execute(&id, &job, std::future::pending()).await;
+    // 7 iterations of the virtual users 1 to 3.
+    assert_eq!((&run["requests"], &run["iterations"]), (&json!(7 * (2 + 3 + 4)), &json!(21)), "{run}");
+    let page = bench.user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
+    assert!(page.contains("script option rps"), "{page}");
+}

@@ -145,6 +145,7 @@ impl RunResources {
             prepared.map(|(bounds, _)| bounds).map_err(Failure::by(Cause::Script))
         };
         let (serving, bounds) = tokio::try_join!(starting, inspecting)?;
+        outcome.environment.extend(self.script.notable_options());
         Ok(Prepared { serving, bounds })
     }
 

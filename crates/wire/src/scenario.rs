@@ -2,6 +2,7 @@
 
 pub mod addresses;
 pub mod entry;
+pub mod imports;
 pub mod unpack;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! The options of the form for a new run, and why some are unavailable. Pure.
 
-use brewbench_wire::target::TargetKind;
+use brewbench_wire::{messages::ScriptReport, target::TargetKind};
 
 use super::draft::{Draft, Faults};
 use crate::{
@@ -59,6 +59,8 @@ pub struct Offer {
     pub sizes: Vec<Choice>,
     /// Scenarios by name.
     pub scenarios: Vec<Choice>,
+    /// What k6 has read of the chosen scenario's script.
+    pub script: ScriptReport,
     /// Agents by name.
     pub agents: Vec<Choice>,
     /// Labels of agents, sorted.
@@ -75,12 +77,18 @@ pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Conn
     Offer {
         targets: targets(&options, catalog),
         sizes: sizes(&options, catalog),
+        script: script(draft, &catalog.scenarios),
         scenarios: catalog.scenarios.iter().map(|scenario| options.scenario(scenario)).collect(),
         agents: agents(&options, catalog),
         labels: labels(&options, catalog),
         generators: generators(&options, catalog),
         cluster_generators: most_in_cluster(options.connected),
     }
+}
+
+fn script(draft: &Draft, scenarios: &[ScenarioInfo]) -> ScriptReport {
+    let chosen = scenarios.iter().find(|scenario| scenario.name == draft.scenario);
+    chosen.and_then(|scenario| scenario.check.as_ref()).map(|check| check.report.clone()).unwrap_or_default()
 }
 
 /// Returns what a draft measures, without its targets and sizes, with the newest revision of its scenario.

@@ -77,7 +77,7 @@ pub(super) fn kind(name: &str) -> Kind {
         "container" => Kind::Container,
         "guest" => Kind::Guest,
         "node" => Kind::Node,
-        "k6" | "brewbench" => Kind::Programs,
+        "k6" | "brewbench" | "script" => Kind::Programs,
         "load" => Kind::Before,
         _ => Kind::More,
     }
@@ -137,14 +137,12 @@ pub(super) fn label(name: &str) -> String {
     if !known.is_empty() {
         return known.to_owned();
     }
-    if let Some(level) = name.strip_prefix("cpu.cache.l") {
-        return format!("cache L{level}");
-    }
-    if let Some(name) = name.strip_prefix("target.env.") {
-        return name.to_owned();
-    }
-    if let Some(file) = name.strip_prefix("target.file.") {
-        return format!("file {file}");
+    let families =
+        [("cpu.cache.l", "cache L"), ("target.env.", ""), ("target.file.", "file "), ("script.", "script option ")];
+    for (start, label) in families {
+        if let Some(rest) = name.strip_prefix(start) {
+            return format!("{label}{rest}");
+        }
     }
     match name.split_once('.') {
         Some((

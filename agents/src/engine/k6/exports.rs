@@ -34,6 +34,27 @@ pub const LOAD: [&str; 5] = ["scenarios", "stages", "vus", "duration", "iteratio
 /// Names by which scripts export options that k6 does not read.
 const WRONG_NAMES: [&str; 5] = ["option", "Options", "opts", "config", "k6options"];
 
+/// Options that change what a load does, or what is known of it.
+const NOTABLE: [&str; 14] = [
+    "rps",
+    "batch",
+    "batchPerHost",
+    "discardResponseBodies",
+    "noConnectionReuse",
+    "noVUConnectionReuse",
+    "noCookiesReset",
+    "minIterationDuration",
+    "maxRedirects",
+    "hosts",
+    "blockHostnames",
+    "userAgent",
+    "insecureSkipTLSVerify",
+    "systemTags",
+];
+
+/// Letters of a value that are kept.
+const MAX_VALUE: usize = 200;
+
 /// An option that k6 shows only if it is set.
 const HIDDEN: &str = "cloud";
 
@@ -84,6 +105,16 @@ impl Exports {
         }
     }
 
+    /// Returns the options that change what the load does, with their values.
+    pub fn notable(&self) -> impl Iterator<Item = (String, String)> {
+        let options = self.options.iter().flat_map(|options| {
+            NOTABLE
+                .iter()
+                .filter_map(|name| options.get(*name).filter(|value| !value.is_null()).map(|value| (name, value)))
+        });
+        options.map(|(name, value)| (format!("script.{name}"), value.to_string().chars().take(MAX_VALUE).collect()))
+    }
+
     /// Whether requests may belong to `setup()` or `teardown()`.
     pub fn has_setup(&self) -> bool {
         ["setup", "teardown"].iter().any(|name| self.functions.contains(*name))
@@ -109,6 +140,13 @@ mod tests {
         let exports = Exports::read(log).expect("exports");
         assert_eq!(exports.options.as_ref().and_then(|options| options["vus"].as_u64()), Some(2));
         assert!(exports.has_setup());
+        let options = serde_json::json!({"rps": 5, "vus": 2, "userAgent": "x", "hosts": null});
+        let notable = Exports { options: options.as_object().cloned(), ..exports.clone() };
+        let notable: Vec<_> = notable.notable().collect();
+        assert_eq!(
+            notable,
+            [("script.rps".to_owned(), "5".to_owned()), ("script.userAgent".to_owned(), "\"x\"".to_owned())]
+        );
         let output = log.replace("\"paused\": null", "\"vus\": null");
         let report = exports.report(&output);
         assert!(report.sets_load && report.hints.is_empty(), "{report:?}");

@@ -10,9 +10,6 @@ use crate::run::address_policy::LoadLimits;
 /// Port 0, where nothing can listen.
 const NO_PROXY_THERE: &str = "http://127.0.0.1:0";
 
-/// What k6 says about a module that it could not retrieve.
-const NOT_RETRIEVED: &str = "couldn't be retrieved from the resolved url";
-
 /// Variables that set a proxy, which a script's parameters must not do.
 pub(super) const VARIABLES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
@@ -24,15 +21,6 @@ pub(super) fn environment(base_url: &str, own: Option<&LoadLimits>) -> [(String,
     let redirects = own.iter().flat_map(|own| own.redirects.clone());
     let direct: Vec<String> = host.into_iter().chain(redirects).collect();
     [("HTTPS_PROXY".to_owned(), NO_PROXY_THERE.to_owned()), ("NO_PROXY".to_owned(), direct.join(","))]
-}
-
-/// Returns what to do about a module that k6 could not retrieve, as the end of a sentence.
-pub(super) fn remedy(fault: &str) -> &'static str {
-    if fault.contains(NOT_RETRIEVED) {
-        "; modules are not loaded from the network: upload them as files of the scenario, or bundle them"
-    } else {
-        ""
-    }
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use brewbench_wire::job::Job;
 use brewbench_wire::run_spec::RunSpec;
-use brewbench_wire::scenario::{Scenario, addresses};
+use brewbench_wire::scenario::{Scenario, addresses, imports};
 use brewbench_wire::variables::missing_in_options;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use serde_json::{Map, Value, json};
 
 use super::exports::{Exports, json_of};
 use super::options::options;
-use super::{Round, archive, modules, tags, waits};
+use super::{Round, archive, tags, waits};
 use crate::sandbox::ProgramRole;
 use crate::sandbox::cage::user;
 use crate::series::collector::Scope;
@@ -76,7 +76,7 @@ impl Script {
         parameters.retain(|name, _| !addresses::is_origin(name));
         parameters.extend(spec.parameters.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
-        scenario.fault().map_or(Ok(()), Err)?;
+        scenario.fault().or_else(|| imports::refusal(&scenario)).map_or(Ok(()), Err)?;
         let texts: Vec<&str> = scenario.texts().chain(parameters.values().map(String::as_str)).collect();
         let system_tags = tags::system_tags(&texts);
         let may_wait = waits::may_wait(&texts);
@@ -182,6 +182,11 @@ impl Script {
         self.may_wait
     }
 
+    /// Returns the script's options that change what the load does.
+    pub fn notable_options(&self) -> impl Iterator<Item = (String, String)> {
+        self.exports.notable()
+    }
+
     /// Returns the scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
@@ -203,12 +208,14 @@ impl Script {
         if self.exports.has_setup() { Scope::Tagged } else { Scope::All }
     }
 
-    /// Adds to k6's message which parameters the script's options lack, and that it loads no modules.
+    /// Replaces k6's message if the script imports what is missing, or adds which parameters its options lack.
     pub fn explain(&self, fault: &str) -> String {
-        let fault = format!("{fault}{}", modules::remedy(fault));
+        if let Some(import) = imports::explain(&self.scenario, fault) {
+            return import;
+        }
         let names: Vec<&str> = self.missing.iter().map(String::as_str).collect();
         match names.as_slice() {
-            [] => fault,
+            [] => fault.to_owned(),
             [one] => format!("{fault}; set {one}: the script reads it in its options"),
             several => format!("{fault}; set {}: the script reads them in its options", several.join(", ")),
         }

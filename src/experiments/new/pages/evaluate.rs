@@ -55,8 +55,9 @@ pub async fn defaults_of(state: &AppState, scenario: &str) -> Result<BTreeMap<St
     let scenario = crate::catalog::store::scenarios::scenario(&state.db.read, scenario).await?;
     let Some(scenario) = scenario else { return Ok(BTreeMap::new()) };
     // A variable without a default is unset unless the form sets it.
-    let unset = variables::parameters(&scenario).into_iter().map(|name| (name, String::new()));
-    Ok(unset.collect::<BTreeMap<_, _>>().into_iter().chain(scenario.defaults).collect())
+    let read = variables::parameters(&scenario).into_iter();
+    let default = |name: &String| scenario.defaults.get(name).cloned().unwrap_or_default();
+    Ok(read.map(|name| (name.clone(), default(&name))).collect())
 }
 
 /// Evaluates a draft. Returns the form and, if the plan is valid, the checked plan to submit.
