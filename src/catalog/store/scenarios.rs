@@ -131,7 +131,7 @@ fn check(
     fault: Option<String>,
     report: &str,
 ) -> Option<ScriptCheck> {
-    // All scenarios are k6 scripts: see `ScenarioKind`.
+    // All scenarios are k6 scripts.
     let engine = Engine { name: "k6".to_owned(), version };
     let report = serde_json::from_str(report).unwrap_or_default();
     Some(ScriptCheck { agent: agent?, engine, at_ms: at?, fault, report })

@@ -214,6 +214,15 @@ mod tests {
         archive.into_inner().expect("packed")
     }
 
+    fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (path, content) in entries {
+            archive.start_file(*path, zip::write::SimpleFileOptions::default()).expect("started");
+            archive.write_all(content).expect("written");
+        }
+        archive.finish().expect("packed").into_inner()
+    }
+
     fn file<'a>(path: &'a str, content: &'a str) -> (EntryType, &'a [u8], &'a [u8]) {
         (EntryType::Regular, path.as_bytes(), content.as_bytes())
     }
@@ -265,14 +274,6 @@ mod tests {
 
     #[test]
     fn a_zip_is_read_like_a_tar() {
-        let zipped = |entries: &[(&str, &[u8])]| {
-            let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
-            for (path, content) in entries {
-                archive.start_file(*path, zip::write::SimpleFileOptions::default()).expect("started");
-                archive.write_all(content).expect("written");
-            }
-            archive.finish().expect("packed").into_inner()
-        };
         let bytes = zipped(&[("load/main.js", b"1"), ("load/a.bin", b"\xff")]);
         assert!(is_archive(&bytes));
         let files = unpack(&bytes).expect("read").files;
@@ -283,5 +284,24 @@ mod tests {
         assert!(zeros.len() < MAX_BYTES / 100);
         assert!(unpack(&zeros).is_err_and(|why| why.starts_with("the files have more than")));
         assert!(unpack(&bytes[..bytes.len() - 30]).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn damaged_archives_are_errors_or_files_below_the_folder(
+            damage in proptest::collection::vec((0..4096_usize, proptest::prelude::any::<u8>()), 1..6),
+            is_zip: bool,
+        ) {
+            let metadata = r#"{"filename": "file:///a/main.ts"}"#;
+            let entries = [file("metadata.json", metadata), file("data", "1"), file("file/a/b.csv", "2")];
+            let mut bytes = if is_zip { zipped(&[("load/main.js", b"1"), ("load/a.csv", b"2")]) } else { packed(&entries) };
+            for (at, byte) in damage {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            for path in unpack(&bytes).into_iter().flat_map(|unpacked| unpacked.files.into_keys()) {
+                proptest::prop_assert!(!path.split('/').any(|name| name == ".."), "{}", path);
+            }
+        }
     }
 }
