@@ -52,11 +52,12 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ "$command" = inspect ] && echo '{{"totalDuration": "1s"}}'
+[ "$command" = inspect ] && printf '%s\n' 'time="t" level=info msg="{exports}"' '{{"totalDuration": "1s"}}'
 [ -n "$summary" ] && echo '{{}}' > "$summary"
 exit 0
 "#,
         folder = folder.display(),
+        exports = r#"brewbench-exports {\"scenarios\":[],\"functions\":[\"default\"],\"names\":[]}"#,
         with_value = listed(WITH_VALUE),
         without_value = listed(WITHOUT_VALUE),
     );

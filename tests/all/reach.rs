@@ -142,17 +142,17 @@ async fn a_script_without_base_url_has_a_note() {
     let checked = as_user(&app, &token, &["scenario", "check", "fixed"]).await.ok();
     assert!(checked.contains("the script does not read BASE_URL"), "{checked}");
     let page = user.clone().in_browser().get("/scenarios/fixed").await.ok().text();
-    assert!(page.contains("The script does not read BASE_URL"), "{page}");
+    assert!(page.contains("The script does not read <code>BASE_URL</code>"), "{page}");
     let indirect = json!({"name": "fixed", "script": "import { url } from './url.js'; export default () => url;",
         "files": {"url.js": "export const url = __ENV['BASE_URL'];"}});
     let added = user.post("/api/v1/scenarios", &indirect).await.ok().json();
-    assert_eq!(added["note"], Value::Null, "{added}");
+    assert_eq!(added["addresses"], Value::Null, "{added}");
     let revisions = user.get("/api/v1/scenarios/fixed/revisions").await.ok().json();
     let notes: Vec<bool> =
-        revisions["revisions"].as_array().expect("revisions").iter().map(|one| one["note"].is_string()).collect();
+        revisions["revisions"].as_array().expect("revisions").iter().map(|one| one["addresses"].is_array()).collect();
     assert_eq!(notes, [false, true], "{revisions}");
     let all = user.get("/api/v1/scenarios").await.ok().json();
-    assert!(all["scenarios"].as_array().expect("scenarios").iter().all(|one| one["note"].is_null()), "{all}");
+    assert!(all["scenarios"].as_array().expect("scenarios").iter().all(|one| one["addresses"].is_null()), "{all}");
 }
 
 /// Answers each request once it has read it, or right after its head.

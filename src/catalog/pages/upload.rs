@@ -100,9 +100,9 @@ impl Upload {
         files.into_iter().try_for_each(|(path, content)| add(&mut self.files, path, content.bytes()))
     }
 
-    /// Returns the scenario to store; files to keep come from its newest revision.
+    /// Returns the scenario to store. Files to keep come from its newest revision; a folder replaces all of them.
     pub fn text(&self, old: Option<Scenario>) -> Result<ScenarioText> {
-        let kept = old.map(|old| old.files).unwrap_or_default();
+        let kept = old.filter(|_| !self.has_folder).map(|old| old.files).unwrap_or_default();
         let mut files: BTreeMap<String, Content> =
             kept.into_iter().filter(|(path, _)| self.keep.contains(path)).collect();
         files.extend(self.files.clone());
@@ -182,8 +182,9 @@ mod tests {
         let files = files.map(|(path, text)| (path.to_owned(), text.into())).into();
         let mut upload = Upload { keep: Vec::new(), files, ..Upload::from_scenario(&old()) };
         assert_eq!(stored(&upload).0, SCRIPT, "the text, with other files");
-        upload.has_folder = true;
-        assert_eq!(stored(&upload).0, "soak.js");
+        (upload.has_folder, upload.keep) = (true, vec!["a.json".to_owned()]);
+        let paths = vec!["lib/a.js".to_owned(), "soak.js".to_owned()];
+        assert_eq!(stored(&upload), ("soak.js".to_owned(), paths));
         let upload = Upload { files: BTreeMap::from([("a.csv".to_owned(), "".into())]), ..Upload::default() };
         assert!(upload.text(None).expect_err("a fault").to_string().contains("there is no script"));
     }

@@ -284,7 +284,8 @@ impl K6 {
         })
     }
 
-    /// Has k6 read a script, and checks that k6 can run the measured round; returns the bounds of its load, and a report. `k6 inspect` executes the script's top-level code, for at most `limit`. The error is a sentence.
+    /// Has k6 read a script, and checks that k6 can run the measured round; returns the bounds of its load, and a report.
+    /// `k6 inspect` executes the script's top-level code, for at most `limit`. The error is a sentence.
     pub async fn prepare(
         &self,
         script: &mut Script,
