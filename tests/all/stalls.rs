@@ -22,7 +22,7 @@ fn signal(pids: &[i32], signal: Signal) {
 
 /// The k6 that measures.
 fn k6_of(run: &str) -> Vec<i32> {
-    processes_of(run, "brewbench-measured.js")
+    processes_of(run, "measured.tar")
 }
 
 /// Runs 14 seconds of load during which some processes are stopped for seven.
