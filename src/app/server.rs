@@ -113,7 +113,7 @@ impl Server {
         // Must come before anything is stored with the current time.
         let clock = Clock::start(crate::maintenance::store::newest(&db.read).await?);
         crate::catalog::store::first_sizes(&db.write, now_ms()).await?;
-        crate::catalog::store::scenarios::rekey(&db.write).await?;
+        crate::catalog::store::scenarios::clean_up(&db.write).await?;
         crate::catalog::store::scenarios::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
         let unbound = |fault| StartError::Listen(config.listen, fault);
         let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;

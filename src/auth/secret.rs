@@ -41,7 +41,7 @@ impl Kind {
 pub fn generate(kind: Kind) -> String {
     let mut bytes = [0_u8; 32];
     OsRng.try_fill_bytes(&mut bytes).expect("the operating system returns random bytes");
-    format!("{}{}", kind.prefix(), brewbench_wire::job::hex(&bytes))
+    format!("{}{}", kind.prefix(), brewbench_wire::hex(&bytes))
 }
 
 /// Returns the stored hash of a secret. One round of SHA-256 suffices, because 256 random bits cannot be guessed.

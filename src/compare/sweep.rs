@@ -75,8 +75,8 @@ pub enum Knee {
     },
 }
 
-/// Returns the unit of the loads of all runs; none if they have several units or HTTP versions.
-fn unit(rows: &[Row]) -> Option<&'static str> {
+/// Returns the unit of the loads of all runs; none if they have several units, HTTP versions or scenarios of the script.
+fn unit<'a>(rows: &'a [Row]) -> Option<&'static str> {
     let of = |run: &Run| match run.spec.load {
         Some(Load::Closed(_)) => Some("virtual users"),
         Some(Load::Open(_)) => Some("iterations/s"),
@@ -84,9 +84,9 @@ fn unit(rows: &[Row]) -> Option<&'static str> {
         // Imports only know the number of virtual users.
         None => run.spec.vus.map(|_| "virtual users"),
     };
-    // With another HTTP version, a level is another load.
-    let mut units =
-        rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(|run| (of(run), run.spec.http_version));
+    // With another HTTP version or function, a level is another load.
+    let what = |run: &'a Run| (of(run), run.spec.http_version, &run.spec.script_scenario);
+    let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(what);
     let first = units.next()?;
     if units.all(|unit| unit == first) { first.0 } else { None }
 }

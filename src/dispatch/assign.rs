@@ -149,10 +149,12 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
         return Err(Error::NotFound(format!("scenario of run {id}")));
     };
     let scenario = crate::catalog::store::scenarios::revision(&state.db.read, name, sha256).await?;
+    let mut spec = spec.clone();
+    crate::runs::store::secrets::reveal(&state.db.read, &mut spec.parameters).await?;
     Ok(Job {
         run: id.to_wire().map_err(Error::internal)?,
         experiment: experiment_id.as_ref().map(ToString::to_string),
-        spec: spec.clone(),
+        spec,
         scenario: scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {id}")))?.for_message(),
         role: Role::Alone,
     })

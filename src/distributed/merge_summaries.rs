@@ -4,8 +4,8 @@
 //! - Counters, rates, checks and groups are sums. A counter's rate uses the longest measured time, so that nothing
 //!   looks faster than it was.
 //! - `vus` and `vus_max` are sums. Custom gauges are omitted, because a last value of all parts does not exist.
-//! - Trends have count, weighted mean, minimum and maximum. Only `http_req_duration` has percentiles, from the merged
-//!   histograms, and only if these contain every request.
+//! - Trends have count, weighted mean, minimum and maximum. Only `http_req_duration`, or `grpc_req_duration` without it, has percentiles,
+//!   from the merged histograms, and only if these contain every request.
 //! - Thresholds are omitted, because each k6 has judged its own part. [`crate::distributed::merge_thresholds`] merges
 //!   them.
 
@@ -13,7 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brewbench_wire::{
     histogram::Histogram,
-    reports::summary::{Group, Kind, Metric, Summary},
+    reports::{
+        protocol::SUCCESSFUL_CALLS,
+        summary::{Group, Kind, Metric, Summary},
+    },
 };
 use serde_json::{Map, Value, json};
 
@@ -24,6 +27,7 @@ const PERCENTILES: [(&str, f64); 5] =
 /// The latency of all requests, and of the successful ones.
 const ALL: &str = "http_req_duration";
 const SUCCESSFUL: &str = "http_req_duration{expected_response:true}";
+const CALLS: &str = "grpc_req_duration";
 
 /// Latencies of the measured phase of all generators.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +42,8 @@ impl Latencies {
     /// Returns the histogram of a k6 metric; none if the metric is not a latency.
     pub fn for_metric(&self, metric: &str) -> Option<Histogram> {
         match metric {
-            ALL => Some([&self.succeeded, &self.failed].into_iter().sum()),
-            SUCCESSFUL => Some(self.succeeded.clone()),
+            ALL | CALLS => Some([&self.succeeded, &self.failed].into_iter().sum()),
+            SUCCESSFUL | SUCCESSFUL_CALLS => Some(self.succeeded.clone()),
             _ => None,
         }
     }

@@ -23,6 +23,8 @@ pub fn describe_plan(plan: &Plan) -> String {
     let mut parts = vec![plan.scenario.clone()];
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.push(describe_load(plan));
+    parts.extend(plan.scale.map(|scale| format!("scaled by {scale}")));
+    parts.extend(plan.script_scenario.as_ref().map(|name| format!("scenario {name} of the script")));
     parts.extend(
         Some(plan.http_version)
             .filter(|version| *version != HttpVersion::Auto)

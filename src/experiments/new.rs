@@ -9,7 +9,7 @@ pub mod pages;
 pub mod preset;
 
 use askama::Template;
-use brewbench_wire::{load::Shape, messages::ScriptReport};
+use brewbench_wire::{load::Shape, messages::ScriptReport, variables::is_secret};
 use url::form_urlencoded;
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
             preset::PresetChoice,
         },
         plan::default_retries,
-        plan_fields::FIELDS,
+        plan_fields::{FIELDS, SCRIPT_SCENARIO_FLAG},
     },
 };
 
@@ -54,6 +54,13 @@ pub struct Parameter {
     name: String,
     value: String,
     usual: String,
+}
+
+impl Parameter {
+    /// Whether its value is not shown.
+    fn is_secret(&self) -> bool {
+        is_secret(&self.name)
+    }
 }
 
 /// The filled-in form.
@@ -155,11 +162,13 @@ impl Form {
     /// Describes what of the script the chosen load replaces; none if nothing.
     fn replaced(&self) -> Option<String> {
         let ScriptReport { scenarios, sets_load, .. } = &self.offer.script;
+        let chosen = self.draft.text(SCRIPT_SCENARIO_FLAG);
         let others = match scenarios.as_slice() {
             _ if !sets_load || self.draft.load == LoadBy::Script => return None,
             [] => "",
             [_] => "; its function, env and tags stay",
-            _ => "; they must have the same function, env and tags",
+            _ if !chosen.is_empty() => "; the function, env and tags of the chosen one stay",
+            _ => "; choose one below Advanced if their functions, env or tags differ",
         };
         let load =
             if scenarios.is_empty() { "load".to_owned() } else { format!("scenarios: {}", scenarios.join(", ")) };

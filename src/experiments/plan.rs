@@ -96,6 +96,13 @@ pub struct Plan {
     /// offers it with TLS. k6 can't force `2`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub http_version: HttpVersion,
+    /// The only one of the script's scenarios that runs. Default: all of them with the script's own load; with another
+    /// load they must be alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_scenario: Option<String>,
+    /// Factor on the virtual users and rates of the script's own load, 0.001 to 1,000. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
 }
 
 impl Default for Plan {
@@ -123,6 +130,8 @@ impl Default for Plan {
             generators: Vec::new(),
             cluster_generators: 0,
             http_version: HttpVersion::Auto,
+            script_scenario: None,
+            scale: None,
         }
     }
 }
@@ -188,6 +197,8 @@ impl Plan {
             generators: self.generators.clone(),
             cluster_generators: self.cluster_generators,
             http_version: self.http_version,
+            script_scenario: self.script_scenario.clone(),
+            scale: self.scale,
             ..RunSpec::default()
         }
     }

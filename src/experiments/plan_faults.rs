@@ -1,7 +1,10 @@
 //! What is wrong with the load, the agents and the generators of a plan. Pure.
 
 use brewbench_wire::job::MAX_CLUSTER_GENERATORS;
-use brewbench_wire::load::Shape;
+use brewbench_wire::{
+    load::{Load, Shape},
+    run_spec::SCALES,
+};
 
 use super::{
     plan::Plan,
@@ -18,7 +21,13 @@ pub fn first(plan: &Plan) -> Option<String> {
 
 /// Returns what is wrong with the load, the knee search or the stopping rule.
 fn load_fault(plan: &Plan) -> Option<String> {
-    let Plan { loads, knee, stopping_rule: until, .. } = plan;
+    let Plan { loads, knee, stopping_rule: until, scale, .. } = plan;
+    if scale.is_some_and(|scale| !SCALES.contains(&scale)) {
+        return Some(format!("scale: must be between {} and {}", SCALES.start(), SCALES.end()));
+    }
+    if scale.is_some() && (knee.is_some() || loads.iter().any(|load| *load != Load::Script)) {
+        return Some("scale: only the script's own load can be scaled; omit the other load".to_owned());
+    }
     if loads.len() > MAX_LEVELS {
         return Some(format!("loads: {} given; at most {MAX_LEVELS} are allowed", loads.len()));
     }

@@ -1,12 +1,12 @@
 //! Fields of a plan that users give as one text: the form, the flags of `run new` and "As command" read this list.
 //! Pure.
 
-use brewbench_wire::run_spec::HttpVersion;
+use brewbench_wire::run_spec::{HttpVersion, SCALES};
 
 use super::plan::{Plan, default_warm_up_s};
 
 /// The fields, in the order of the form.
-pub static FIELDS: [PlanField; 2] = [WARM_UP_FIELD, HTTP_VERSION];
+pub static FIELDS: [PlanField; 4] = [WARM_UP_FIELD, HTTP_VERSION, SCRIPT_SCENARIO, SCALE];
 
 const WARM_UP_FIELD: PlanField = PlanField {
     flag: WARM_UP,
@@ -41,8 +41,45 @@ const HTTP_VERSION: PlanField = PlanField {
     },
 };
 
+const SCRIPT_SCENARIO: PlanField = PlanField {
+    flag: SCRIPT_SCENARIO_FLAG,
+    key: "script_scenario",
+    label: "Scenario of the script",
+    hint: "a name in the script’s options.scenarios; empty: all",
+    placeholder: "",
+    choices: &[],
+    value_name: "NAME",
+    help: "Run only this one of the scenarios in the script's options, with its own load or another one [default: all]",
+    get: |plan| plan.script_scenario.clone(),
+    set: |plan, text| {
+        plan.script_scenario = Some(text.to_owned()).filter(|name| !name.is_empty());
+        Ok(())
+    },
+};
+
+const SCALE: PlanField = PlanField {
+    flag: "scale",
+    key: "scale",
+    label: "Scale the script’s load",
+    hint: "factor on its VUs and rates, with the load of the script only",
+    placeholder: "1",
+    choices: &[],
+    value_name: "FACTOR",
+    help: "Multiply the virtual users and rates of the script's own load [default: 1]",
+    get: |plan| plan.scale.map(|scale| scale.to_string()),
+    set: |plan, text| {
+        let factor = text.parse().ok().filter(|factor| SCALES.contains(factor));
+        let factor = factor.ok_or_else(|| format!("must be between {} and {}", SCALES.start(), SCALES.end()))?;
+        plan.scale = Some(factor).filter(|factor: &f64| (factor - 1.0).abs() > f64::EPSILON);
+        Ok(())
+    },
+};
+
 /// The flag of the warm-up, which presets reset.
 pub const WARM_UP: &str = "warm-up";
+
+/// The flag of the script's scenario, of which the form knows the names.
+pub const SCRIPT_SCENARIO_FLAG: &str = "script-scenario";
 
 /// The value for a warm-up until the target is steady.
 const AUTO: &str = "auto";

@@ -1,8 +1,8 @@
 //! Validates plans and submits them as experiments, for the API and the form.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_wire::{load::Load, now_ms, scenario::Scenario, variables};
+use brewbench_wire::{load::Load, now_ms};
 use sqlx::SqliteConnection;
 
 use super::against::{Baseline, Completed};
@@ -94,11 +94,12 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     let plan = with_baseline(state, presence, plan).await?;
     let plan = check_fields(plan)?;
     let sizes = find_sizes(state, &plan).await?;
-    let scenario = crate::catalog::store::scenarios::scenario(&state.db.read, &plan.scenario).await?;
+    let scenario = crate::catalog::store::scenarios::parameters(&state.db.read, &plan.scenario).await?;
     let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: {:?} does not exist", plan.scenario)))?;
-    check_parameters(&plan, &scenario)?;
+    check_parameters(&plan, &scenario.defaults)?;
+    check_script_scenario(&plan, &scenario.scenarios)?;
     check_label(state, &plan).await?;
-    let spec = needed(&plan, &scenario.sha256());
+    let spec = needed(&plan, &scenario.sha256);
     let needs = Needs::of_plan(&spec, plan.agent.as_deref(), plan.agent_label.as_deref());
     let cells = Cells { targets: &plan.targets, sizes: &sizes };
     let connected = presence.list();
@@ -108,7 +109,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     {
         return Err(Error::Conflict(obstacle));
     }
-    let inputs = RunInputs { sizes: sizes.iter().map(RunSize::from).collect(), scenario_sha256: scenario.sha256() };
+    let inputs = RunInputs { sizes: sizes.iter().map(RunSize::from).collect(), scenario_sha256: scenario.sha256 };
     Ok(Checked { plan: plan.with_warm_up(compiles), sizes, inputs })
 }
 
@@ -167,20 +168,32 @@ async fn check_label(state: &AppState, plan: &Plan) -> Result<()> {
     Err(Error::Invalid(format!("agent_label: no agent has the label {label:?}; {known}")))
 }
 
-fn check_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
-    let known = variables::parameters(scenario);
-    let Some(unknown) = plan.parameters.keys().find(|key| !known.contains(*key)) else { return Ok(()) };
+fn check_parameters(plan: &Plan, known: &BTreeMap<String, String>) -> Result<()> {
+    let Some(unknown) = plan.parameters.keys().find(|key| !known.contains_key(*key)) else { return Ok(()) };
     if let Some(fault) = parameter_fault(unknown) {
         return Err(Error::Invalid(format!("parameters: {fault}")));
     }
-    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    let known: Vec<_> = known.keys().map(String::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Err(Error::Invalid(format!("parameters: {:?} has no parameter {unknown:?}; it has {known}", plan.scenario)))
 }
 
+/// Refuses a scenario that the script does not have, as far as k6 has read it.
+fn check_script_scenario(plan: &Plan, known: &[String]) -> Result<()> {
+    match &plan.script_scenario {
+        Some(name) if !known.is_empty() && !known.contains(name) => Err(Error::Invalid(format!(
+            "script_scenario: the script of {:?} has no scenario {name:?}; it has {}",
+            plan.scenario,
+            known.join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Creates an experiment and queues its runs.
 pub async fn create(state: &AppState, checked: Checked, by: Caller) -> Result<ExperimentWithRuns> {
-    let Checked { plan, sizes, inputs } = checked;
+    let Checked { mut plan, sizes, inputs } = checked;
+    crate::runs::store::secrets::keep(&mut *state.db.write.acquire().await?, &mut plan.parameters).await?;
     let plan = Plan { seed: Some(plan.seed.unwrap_or_else(rand::random)), ..plan };
     let experiment = Experiment {
         id: ExperimentId::now(),

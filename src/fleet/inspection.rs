@@ -36,8 +36,8 @@ use crate::{
     fleet::presence::Presence,
 };
 
-/// Timeout of a check, a little longer than the agent's timeout for k6.
-const TIMEOUT: Duration = Duration::from_secs(15);
+/// Timeout of a check: the agent's timeout for k6, and the time to fetch large files.
+const TIMEOUT: Duration = Duration::from_secs(40);
 /// The maximum length of a stored error, characters.
 const MAX_ERROR_CHARS: usize = 2_000;
 
@@ -70,10 +70,7 @@ pub async fn add(state: &AppState, presence: &Presence, text: ScenarioText, by: 
     catalog::store::scenarios::keep_large(&state.db.write, &scenario, &message).await?;
     let check = inspect(&state.work, presence, &message).await;
     match check.as_ref().and_then(|check| check.fault.as_deref()) {
-        Some(fault) => {
-            catalog::store::scenarios::forget_large(&state.db.write, &message).await?;
-            Err(Error::Invalid(format!("script: {fault}")))
-        }
+        Some(fault) => Err(Error::Invalid(format!("script: {fault}"))),
         None => catalog::api::store_scenario(&state.db, &scenario, check.as_ref(), by).await,
     }
 }

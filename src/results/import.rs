@@ -10,7 +10,7 @@ mod in_turn;
 use std::collections::BTreeMap;
 
 use brewbench_wire::{
-    job::hex,
+    hex,
     name::{BadName, Name},
     now_ms,
     reports::summary::{self, Summary},

@@ -21,10 +21,11 @@ pub fn read(text: &str) -> serde_json::Result<Load> {
 /// Describes the load that a run measures by one of the functions below; `None` if it is unknown.
 pub fn describe_with(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<String> {
     let load = spec.load.as_ref().map(describe)?;
-    Some(match spec.http_version {
-        HttpVersion::Auto => load,
-        version => format!("{load} over HTTP/{}", version.as_str()),
-    })
+    let scale = spec.scale.map(|scale| format!(" × {scale}"));
+    let only = spec.script_scenario.as_ref().map(|name| format!(" ({name})"));
+    let version = Some(spec.http_version).filter(|version| *version != HttpVersion::Auto);
+    let version = version.map(|version| format!(" over HTTP/{}", version.as_str()));
+    Some([Some(load), scale, only, version].into_iter().flatten().collect())
 }
 
 /// The load in words: `50 VUs`, `2,000 iterations/s`, `0 → 100 VUs in 3 stages`.

@@ -15,7 +15,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use brotli::CompressorWriter;
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};

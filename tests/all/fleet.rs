@@ -3,7 +3,7 @@
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
 use brewbench::auth::model::Role;
-use brewbench_wire::{job::hex, messages::ServerMessage};
+use brewbench_wire::{hex, messages::ServerMessage};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

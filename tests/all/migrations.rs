@@ -56,6 +56,13 @@ async fn every_scenario_keeps_its_revisions_and_can_be_run() {
     for database in fixtures() {
         let folder = data_with(&database);
         let db = db::open(folder.path()).await.expect("opened");
+        // Of a scenario that was refused.
+        let refused = sqlx::query("insert into scenario_content (key, bytes) values ('00', x'00')");
+        refused.execute(&db.write).await.expect("stored");
+        scenarios::clean_up(&db.write).await.expect("cleaned up");
+        let others = "select count(*) from scenario_content where length(key) <> 64";
+        let others: i64 = sqlx::query_scalar(others).fetch_one(&db.read).await.expect("a count");
+        assert_eq!(others, 0, "{}", database.display());
         for scenario in scenarios::scenarios(&db.read).await.expect("scenarios") {
             for revision in scenarios::revisions(&db.read, &scenario.name).await.expect("revisions") {
                 let stored = scenarios::revision(&db.read, &scenario.name, &revision.sha256).await.expect("read");

@@ -4,12 +4,17 @@
 use std::{fs, path::Path};
 
 use brewbench::auth::model::Scope;
+use brewbench_testing::{public_copy, public_folder};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Answer, program::as_user, submit::text},
-    provoked::{Bench, ORDINARY},
+    harness::{
+        Answer,
+        program::as_user,
+        submit::{plan_with, text},
+    },
+    provoked::{Bench, ORDINARY, Request, codes},
     real::Site,
 };
 
@@ -189,7 +194,7 @@ async fn a_large_file_reaches_k6_whole() {
     let scenario = json!({"name": "large", "script": script, "files": {"data/words.txt": large}});
     let stored = site.user.post("/api/v1/scenarios", &scenario).await.ok().json();
     assert_eq!((&stored["check"]["agent"], &stored["check"]["fault"]), (&json!("local"), &json!(null)), "{stored}");
-    // What k6 refuses leaves nothing: the same file is stored again.
+    // What k6 refuses is not stored.
     let refused = json!({"name": "wrong", "script": "throw 1", "files": {"a.txt": format!("{large}1")}});
     assert!(site.user.post("/api/v1/scenarios", &refused).await.refused(422).starts_with("script: k6 failed"));
     let run = site.measure(&json!({"kind": "vus", "vus": 1, "duration_s": 1.0}), "large").await;
@@ -258,4 +263,123 @@ async fn a_script_sends_exactly_the_requests_that_k6_sends_by_itself() {
     assert_eq!((&run["requests"], &run["iterations"]), (&json!(7 * (2 + 3 + 4)), &json!(21)), "{run}");
     let page = bench.user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
     assert!(page.contains("script option rps"), "{page}");
+}
+
+/// The example of the agent that speaks gRPC and WebSocket.
+fn talker() -> std::path::PathBuf {
+    let own = std::env::current_exe().expect("own path");
+    let path = own.ancestors().nth(2).expect("target/profile/deps/test").join("examples/talker");
+    assert!(path.exists(), "{} is missing: cargo build -p brewbench-agent --example talker", path.display());
+    path
+}
+
+#[tokio::test]
+async fn grpc_calls_and_websocket_messages_are_measured_like_requests() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let folder = public_folder();
+    bench.server = public_copy(&talker(), folder.path());
+    let request = Request { target: "exec $0 $1", ..ORDINARY };
+    let grpc = "import grpc from 'k6/net/grpc';
+        const client = new grpc.Client();
+        client.load([], 'hello.proto');
+        export const options = { thresholds: { grpc_req_duration: ['p(95)<5000'] } };
+        export default function () {
+            if (__ITER === 0) client.connect(__ENV.MY_HOST, { plaintext: true });
+            client.invoke('hello.Hello/Say', {});
+        }";
+    let proto = "syntax = 'proto3'; package hello; message None {} service Hello { rpc Say(None) returns (None); }";
+    let scenario = json!({"name": "grpc", "script": grpc, "files": {"hello.proto": proto},
+        "defaults": {"MY_HOST": "{host}:{port}"}});
+    bench.user.post("/api/v1/scenarios", &scenario).await.ok();
+    let (id, job) = bench.job_of("grpc", request, None).await;
+    let run = bench.execute(&id, &job, std::future::pending()).await;
+    let (calls, failed) = (run["requests"].as_u64().unwrap_or(0), run["failed"].as_u64().unwrap_or(0));
+    assert!(calls > 20 && (failed * 10).abs_diff(calls) < 20, "every tenth call fails: {run}");
+    assert!(run["p99_ms"].as_f64().is_some_and(|p99| p99 > 0.0) && run["thresholds"] == 1, "{run}");
+    assert!(
+        !codes(&run)
+            .iter()
+            .any(|code| ["no_requests", "series_incomplete", "failures_unknown"].contains(&code.as_str()))
+    );
+    let page = bench.user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
+    assert!(page.contains("requests are gRPC calls"), "{page}");
+
+    let websocket = "import { WebSocket } from 'k6/websockets';
+        export default function () {
+            const socket = new WebSocket(`ws://${__ENV.MY_HOST}/`);
+            let left = 50;
+            socket.onopen = () => socket.send('x');
+            socket.onmessage = () => { left -= 1; if (left > 0) socket.send('x'); else socket.close(); };
+        }";
+    let scenario = json!({"name": "chat", "script": websocket, "defaults": {"MY_HOST": "{host}:{port}"}});
+    bench.user.post("/api/v1/scenarios", &scenario).await.ok();
+    let (id, job) = bench.job_of("chat", request, None).await;
+    let run = bench.execute(&id, &job, std::future::pending()).await;
+    let (messages, sessions) = (run["requests"].as_u64().unwrap_or(0), run["iterations"].as_u64().unwrap_or(0));
+    assert!(sessions > 0 && messages >= sessions * 50 && run["failed"].is_null(), "{run}");
+    assert!(run["p50_ms"].as_f64().is_some_and(|connect| connect > 0.0), "{run}");
+    assert!(!codes(&run).iter().any(|code| ["no_requests", "series_incomplete", "stalled"].contains(&code.as_str())));
+}
+
+#[tokio::test]
+async fn one_of_several_scenarios_runs_under_any_load_and_a_factor_scales_all() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let script = "import http from 'k6/http';
+        const each = { executor: 'per-vu-iterations', vus: 1, iterations: 5 };
+        export const options = { scenarios: {
+            one: { ...each, exec: 'one' }, two: { ...each, exec: 'two', startTime: '1h' } } };
+        export function one() { http.get(`${__ENV.BASE_URL}/hash`); }
+        export function two() { http.get(`${__ENV.BASE_URL}/hash`); http.get(`${__ENV.BASE_URL}/hash`); }";
+    bench.user.post("/api/v1/scenarios", &json!({"name": "shop", "script": script})).await.ok();
+    let own = json!({"kind": "script"});
+    let only = |name: &str| json!({"script_scenario": name, "load": own});
+    let run = bench.run_of("shop", ORDINARY, &only("two")).await;
+    assert_eq!((&run["iterations"], &run["requests"]), (&json!(5), &json!(10)), "{run}");
+    let run = bench.run_of("shop", ORDINARY, &json!({"script_scenario": "one", "load": own, "scale": 3.0})).await;
+    assert_eq!((&run["iterations"], &run["requests"]), (&json!(15), &json!(15)), "{run}");
+    let rate = json!({"kind": "rate", "rate": 20, "duration_s": 1.0});
+    let run = bench.run_of("shop", ORDINARY, &json!({"script_scenario": "two", "load": rate})).await;
+    assert_eq!(run["requests"].as_u64(), run["iterations"].as_u64().map(|iterations| iterations * 2), "{run}");
+    let page = bench.user.clone().in_browser().get(&format!("/runs/{}", text(&run["id"]))).await.ok().text();
+    assert!(page.contains("iterations/s (two)"), "{page}");
+    let refused = bench.run_of("shop", ORDINARY, &json!({"load": rate})).await;
+    assert!(text(&refused["error"]).contains("2 scenarios that differ (one, two): choose one of them"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_secret_reaches_the_script_and_no_page_log_or_answer() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let script = "import http from 'k6/http';
+        export default function () {
+            if (__ENV.API_TOKEN !== 'hunter22') throw new Error('wrong token');
+            if (__ITER === 0) console.log(`token ${__ENV.API_TOKEN}`);
+            http.get(`${__ENV.BASE_URL}/hash`);
+        }";
+    bench.user.post("/api/v1/scenarios", &json!({"name": "shop", "script": script})).await.ok();
+    let token = json!({"parameters": {"API_TOKEN": "hunter22"}});
+    let run = bench.run_of("shop", ORDINARY, &token).await;
+    assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
+    let reference = text(&run["parameters"]["API_TOKEN"]);
+    assert!(reference.starts_with("secret:"), "{run}");
+    let user = bench.user.clone().in_browser();
+    let (id, experiment) = (text(&run["id"]), text(&run["experiment"]));
+    for path in [
+        format!("/runs/{id}"),
+        format!("/experiments/{experiment}"),
+        format!("/api/v1/runs/{id}/log"),
+        "/runs".to_owned(),
+    ] {
+        let page = user.get(&path).await.text();
+        assert!(!page.contains("hunter22"), "{path}: {page}");
+    }
+    assert!(user.get(&format!("/runs/{id}")).await.ok().text().contains("token •••"));
+    // The same value is the same cell, and a reference stands for it.
+    for again in [token, json!({"parameters": {"API_TOKEN": reference}})] {
+        let again = bench.run_of("shop", ORDINARY, &again).await;
+        assert_eq!((&again["parameters"], &again["checks_failed"]), (&run["parameters"], &run["checks_failed"]));
+        assert!(again["requests"].as_u64().is_some_and(|requests| requests > 0), "{again}");
+    }
+    let plan = plan_with(&json!({"targets": ["it"], "scenario": "shop", "parameters": {"API_TOKEN": "secret:0"}}));
+    let refused = bench.user.post("/api/v1/experiments", &plan).await.refused(422);
+    assert_eq!(refused, "parameters: API_TOKEN refers to a secret that is not stored here");
 }

@@ -33,6 +33,10 @@ struct Site {
 
 impl Site {
     async fn start(retries: u32) -> Self {
+        Box::pin(Self::begin(retries)).await
+    }
+
+    async fn begin(retries: u32) -> Self {
         let app = App::start().await;
         let user = app.user().await;
         let mut host = Agent::start(&app, "bench-01").await;

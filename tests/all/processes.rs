@@ -21,7 +21,7 @@ use brewbench::{
 };
 use brewbench_agent::sandbox::AGENT_MARK;
 use brewbench_testing::skip;
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

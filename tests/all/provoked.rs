@@ -49,7 +49,8 @@ pub struct Bench {
     pub context: RunContext,
     /// Notified when k6 starts to measure.
     pub measuring: Notify,
-    server: PathBuf,
+    /// The program `$0` of a target.
+    pub server: PathBuf,
     _folder: tempfile::TempDir,
     _machine: MutexGuard<'static, ()>,
 }
@@ -136,6 +137,12 @@ impl Bench {
 
     /// Submits a run of a stored scenario; returns its id and its job.
     pub async fn job_of(&mut self, scenario: &str, request: Request<'_>, load: Option<Value>) -> (String, Job) {
+        let usual = json!({"kind": "vus", "vus": request.vus, "duration_s": request.duration_s});
+        self.job_with(scenario, request, &json!({"load": load.unwrap_or(usual)})).await
+    }
+
+    /// Submits a run of a stored scenario with these fields of the plan; returns its id and its job.
+    async fn job_with(&mut self, scenario: &str, request: Request<'_>, fields: &Value) -> (String, Job) {
         let manifest = format!(
             "name = \"it\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {:?}, \"{}\", \"127.0.0.1:{{port}}\"]\n\
              identity = [\"it.toml\"]\n[ready]\npath = \"/health\"\ntimeout_s = {}\n[verify]\npath = \"/hash\"\nstatus = 200\n",
@@ -144,11 +151,18 @@ impl Bench {
             request.ready_s
         );
         std::fs::write(self.context.targets.join("it.toml"), manifest).expect("a manifest");
-        let usual = json!({"kind": "vus", "vus": request.vus, "duration_s": request.duration_s});
-        let plan = plan_with(&json!({"targets": ["it"], "sizes": [request.size], "scenario": scenario,
-            "load": load.unwrap_or(usual), "warm_up_s": request.warm_up_s, "retries": 0}));
-        let id = submit(&self.user, &plan).await.1.remove(0);
+        let mut plan = json!({"targets": ["it"], "sizes": [request.size], "scenario": scenario,
+            "load": {"kind": "vus", "vus": request.vus, "duration_s": request.duration_s},
+            "warm_up_s": request.warm_up_s, "retries": 0});
+        plan.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
+        let id = submit(&self.user, &plan_with(&plan)).await.1.remove(0);
         (id, self.agent.job().await)
+    }
+
+    /// Executes a run of a stored scenario with these fields of the plan; returns it.
+    pub async fn run_of(&mut self, scenario: &str, request: Request<'_>, fields: &Value) -> Value {
+        let (id, job) = self.job_with(scenario, request, fields).await;
+        self.execute(&id, &job, std::future::pending()).await
     }
 
     /// Executes a job while another future runs, and reports its outcome; returns the run.

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use sha2::{Digest, Sha256};
 
 use crate::connection::options::Options;

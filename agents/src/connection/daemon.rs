@@ -338,7 +338,7 @@ impl Daemon {
                 size = job.spec.size.as_ref().map(|size| &size.name),
                 "run started"
             );
-            files.complete(&mut job.scenario).await;
+            files.complete(&mut job.scenario, &stop).await;
             let outcome = match job.role {
                 Role::Alone => execute::run(&job, &context, &stop, on_phase).await,
                 Role::Host | Role::Generator(_) => execute::run_part(&job, &context, gates, &stop, on_phase).await,
@@ -354,7 +354,7 @@ impl Daemon {
         let (context, report, stop) = (Arc::clone(&self.context), self.report.clone(), cancel.clone());
         let (files, mut scenario) = (self.files.clone(), scenario);
         let done = tokio::spawn(async move {
-            files.complete(&mut scenario).await;
+            files.complete(&mut scenario, &stop).await;
             let finding = inspection::inspect(id, &scenario, &context, &stop).await;
             let _ = report.send(Report::Inspected(id, finding));
         });

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use brewbench_io::client::{Client, Fault};
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use brewbench_wire::key::{AGENT, Enrolled, NewKey, ONE_TIME};
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};

@@ -26,7 +26,7 @@ use crate::run::barrier::{Barrier, Gates};
 use crate::run::context::RunContext;
 use crate::run::destination::Destination;
 use crate::run::failure::Failure;
-use crate::run::prepare;
+use crate::run::{prepare, secrets};
 use crate::sandbox::firewall::Firewall;
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, OwnQuota, ProgramRole};
@@ -84,6 +84,7 @@ async fn run_with(
     let mut record = OutcomeBuilder { outcome: empty_outcome(job, context), on_phase };
     record.enter(Phase::Preparing);
     let ended = match RunResources::open(job, context, &mut record.outcome) {
+        Err(_) if cancel.is_cancelled() => Ended::Cancelled,
         Err(reason) => Failure::by(Cause::Other)(reason).into(),
         Ok(mut site) => {
             let ended = tokio::select! {
@@ -106,7 +107,7 @@ async fn run_with(
         Ended::Cancelled => Phase::Cancelled,
     };
     outcome.times.push(PhaseTime { phase, at_ms: now_ms() });
-    Outcome { ended, sent_at_ms: now_ms(), ..outcome }
+    secrets::masked(Outcome { ended, sent_at_ms: now_ms(), ..outcome }, &job.spec.parameters)
 }
 
 fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {

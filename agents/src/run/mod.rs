@@ -19,3 +19,4 @@ pub mod participant;
 mod prepare;
 mod refusals;
 pub mod rounds;
+mod secrets;

@@ -16,7 +16,7 @@ use brewbench_wire::series::{Gaps, Second, Window};
 use brewbench_wire::work_done::WorkDone;
 
 use super::messages::{STALE, Sample, TimeSeries};
-use super::metric::Metric;
+use super::metric::{Metric, is_call, is_http};
 use super::work_counter::{MAX_KNOWN, WorkCounter};
 use crate::engine::Push;
 
@@ -49,6 +49,8 @@ impl Scope {
 pub struct Collector {
     begun_ms: i64,
     scope: Scope,
+    /// Whether there were HTTP requests; gRPC calls count only without them.
+    has_http: bool,
     last_request_ms: Option<i64>,
     known: HashMap<u64, LastValue>,
     hasher: RandomState,
@@ -74,6 +76,7 @@ impl Collector {
         Self {
             begun_ms,
             scope,
+            has_http: false,
             last_request_ms: None,
             known: HashMap::new(),
             hasher: RandomState::new(),
@@ -107,6 +110,9 @@ impl Collector {
         let Ok(push) = Push::unpack(body) else { return self.miss() };
         let mut second = Second::default();
         let restarts = self.window.gaps.restarts;
+        if !self.has_http {
+            self.look_for_http(&push);
+        }
         for series in push.series() {
             match series {
                 Ok(series) => self.count(&series, &mut second),
@@ -116,6 +122,17 @@ impl Collector {
         // All series of a k6 process restart at once.
         self.window.gaps.restarts = self.window.gaps.restarts.min(restarts + 1);
         self.add_push(second, at_ms);
+    }
+
+    /// Forgets gRPC calls once there are HTTP requests, because a summary has the requests of one protocol.
+    fn look_for_http(&mut self, push: &Push) {
+        self.has_http = push.series().flatten().any(|series| is_http(&series) && self.scope.contains(&series));
+        if self.has_http {
+            for second in &mut self.window.seconds {
+                (second.succeeded, second.failed) = (Histogram::default(), Histogram::default());
+            }
+            self.work = WorkCounter::default();
+        }
     }
 
     /// Counts a push that could not be read.
@@ -160,7 +177,7 @@ impl Collector {
         self.has_ended |= series.samples.iter().any(is_stale);
         let Some(metric) = Metric::identify(series) else { return };
         // Virtual users have no tag.
-        if metric != Metric::Vus && !self.scope.contains(series) {
+        if metric != Metric::Vus && !self.scope.contains(series) || self.has_http && is_call(series) {
             return;
         }
         for histogram in &series.histograms {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use sha2::{Digest, Sha256};
 
 use super::identity::output::output;

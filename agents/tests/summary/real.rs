@@ -2,6 +2,7 @@
 
 #![expect(clippy::float_cmp, reason = "values are read exactly")]
 
+use brewbench_wire::reports::protocol::Protocol;
 use brewbench_wire::reports::read::parse;
 use brewbench_wire::reports::summary::{Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold};
 
@@ -49,6 +50,7 @@ fn handle_summary_of_k6_1() {
     let figures = summary.figures();
     assert!((figures.rps - 17_074.141_742_585_773).abs() < 1e-6, "k6's own rate, not {}", figures.rps);
     let expected = Figures {
+        protocol: Protocol::Http,
         requests: 51_230,
         failed: Some(0),
         rps: figures.rps,
@@ -104,6 +106,7 @@ fn a_complete_summary_export() {
     assert!((figures.rps - 1_471.080_215_337_56).abs() < 1e-9);
     assert!((figures.measured_ms - 5_011.283_493).abs() < 1e-6);
     let expected = Figures {
+        protocol: Protocol::Http,
         requests: 7372,
         failed: Some(3686),
         rps: figures.rps,
@@ -202,6 +205,7 @@ fn machine_readable() {
     assert!(!summary.metrics.contains_key("checks_total"));
     let figures = summary.figures();
     let expected = Figures {
+        protocol: Protocol::Http,
         requests: 7362,
         failed: Some(3681),
         rps: figures.rps,

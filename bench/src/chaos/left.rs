@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 use brewbench_agent::sandbox::{AGENT_MARK, CGROUP_ROOT};
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use sha2::{Digest, Sha256};
 
 /// An agent, identified by the mark of its processes and groups.

@@ -40,7 +40,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 20;
+pub const PROTOCOL: u32 = 21;
 
 /// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
 /// are the same.
@@ -77,6 +77,15 @@ impl std::str::FromStr for RunId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(Self)
     }
+}
+
+/// Bytes in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The phase of a run, in the order a run enters them. The last four are final.

@@ -66,7 +66,16 @@ pub struct RunSpec {
     /// HTTP version of the requests.
     #[serde(default)]
     pub http_version: HttpVersion,
+    /// The only one of the script's scenarios (k6's word for a function with a load) that runs; null for all.
+    #[serde(default)]
+    pub script_scenario: Option<String>,
+    /// Factor on the virtual users and rates of the script's own load; null for 1.
+    #[serde(default)]
+    pub scale: Option<f64>,
 }
+
+/// Factors on the script's own load.
+pub const SCALES: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
 
 /// The HTTP version of a run's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -131,7 +140,7 @@ impl RunSpec {
     /// Returns the spec without what sets the load.
     #[must_use]
     pub fn without_load(self) -> Self {
-        Self { load: None, vus: None, http_version: HttpVersion::Auto, ..self }
+        Self { load: None, vus: None, http_version: HttpVersion::Auto, scale: None, ..self }
     }
 
     /// Returns the capabilities that each load generator must have, with the field of a plan that needs them.
@@ -173,6 +182,8 @@ impl RunSpec {
             ("replicas", json!(self.replicas()), json!(1)),
             ("cluster_generators", json!(self.cluster_generators), json!(0)),
             ("http_version", json!(self.http_version), json!(HttpVersion::Auto)),
+            ("script_scenario", json!(self.script_scenario), json!(null)),
+            ("scale", json!(self.scale), json!(null)),
         ];
         let unusual: Vec<String> = unusual
             .into_iter()
@@ -202,6 +213,9 @@ impl RunSpec {
         };
         if !(vcpus > 0.0 && vcpus <= MAX_VCPUS) {
             return Some(format!("a machine size has more than 0 and at most {MAX_VCPUS} vCPUs"));
+        }
+        if self.scale.is_some_and(|scale| !SCALES.contains(&scale)) {
+            return Some(format!("a scale is between {} and {}", SCALES.start(), SCALES.end()));
         }
         (self.cluster_generators > MAX_GENERATORS)
             .then(|| format!("a run has at most {MAX_GENERATORS} load generators"))

@@ -5,7 +5,7 @@ pub mod entry;
 pub mod imports;
 pub mod unpack;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,10 +16,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::job::hex;
+use crate::hex;
 
 /// The usual path of a script.
 pub const SCRIPT: &str = "script.js";
+
+/// Endings of modules; other files are data.
+const MODULES: [&str; 4] = [".js", ".mjs", ".cjs", ".ts"];
 
 /// A file that load generators add next to the script.
 pub const RESERVED: &str = "brewbench-entry.js";
@@ -115,7 +118,8 @@ impl Scenario {
     pub fn with_usual_name(mut self) -> Self {
         let is_plain =
             self.entry.strip_suffix(".js").is_some() && !self.entry.contains('/') && !self.files.contains_key(SCRIPT);
-        let is_imported = || self.others().any(|(_, file)| file.text().is_some_and(|text| text.contains(&self.entry)));
+        let is_imported =
+            || self.others().filter_map(|(_, file)| file.text()).any(|text| entry::imports(text, &self.entry));
         if is_plain && !is_imported() {
             let script = self.files.remove(&self.entry);
             self.files.extend(script.map(|script| (SCRIPT.to_owned(), script)));
@@ -155,6 +159,12 @@ impl Scenario {
     /// Returns the texts of all files that are texts.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.files.values().filter_map(Content::text)
+    }
+
+    /// Returns the script and its modules: paths and texts.
+    pub fn modules(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.files.iter().filter(|(path, _)| is_module(&self.entry, path));
+        files.filter_map(|(path, content)| Some((path.as_str(), content.text()?)))
     }
 
     /// Returns the SHA-256 of entry, files and defaults in hex, which identifies this revision.
@@ -222,11 +232,6 @@ impl Scenario {
     pub fn folder(&self) -> &str {
         self.entry.rfind('/').map_or("", |end| &self.entry[..=end])
     }
-
-    /// Returns the URLs of modules that the script imports from the network.
-    pub fn remote(&self) -> BTreeSet<&str> {
-        self.files.keys().map(String::as_str).filter(|path| path.starts_with(REMOTE)).collect()
-    }
 }
 
 /// Explains why a path can't be that of a file in a scenario.
@@ -244,6 +249,11 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
         _ if path.rsplit('/').next() == Some(RESERVED) => Err("this name is reserved"),
         _ => Ok(()),
     }
+}
+
+/// Whether a file is the script or one of its modules, and not data.
+pub fn is_module(entry: &str, path: &str) -> bool {
+    path == entry || MODULES.iter().any(|ending| path.ends_with(ending))
 }
 
 impl Content {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::scenario::{Scenario, addresses};
+use super::scenario::Scenario;
 
 /// Where a script reads variables.
 const ENV: &str = "__ENV";
@@ -13,22 +13,32 @@ const ENV: &str = "__ENV";
 /// The variable with the target's address, which is no parameter.
 const BASE_URL: &str = "BASE_URL";
 
-/// Files that may read variables; others are data.
-const MODULES: [&str; 4] = [".js", ".mjs", ".cjs", ".ts"];
-
 /// Returns the parameters of a scenario: those with a default, and the variables that it reads.
 pub fn parameters(scenario: &Scenario) -> BTreeSet<String> {
-    let read = modules(scenario).flat_map(reads).map(|read| read.name.to_owned());
+    let read = scenario.modules().flat_map(|(_, text)| reads(text)).map(|read| read.name.to_owned());
     let is_parameter = |name: &String| name != BASE_URL && !name.starts_with("K6_");
-    let defaults = scenario.defaults.keys().filter(|key| !addresses::is_origin(key)).cloned();
+    // Others stand for a constant address.
+    let defaults = scenario.defaults.keys().filter(|key| key.chars().all(is_of_name)).cloned();
     defaults.chain(read.filter(is_parameter)).collect()
+}
+
+/// Words in the names of parameters that are secrets.
+const SECRETS: [&str; 8] = ["PASSWORD", "PASSWD", "PWD", "SECRET", "TOKEN", "APIKEY", "KEY", "CREDENTIALS"];
+
+/// Whether a parameter is a secret by its name: its value is not shown, and masked in logs.
+pub fn is_secret(name: &str) -> bool {
+    name.split('_').any(|word| SECRETS.contains(&word.to_ascii_uppercase().as_str()))
 }
 
 /// Returns the variables without a value, besides those in `set`, that the script reads in its options and that have no
 /// alternative, such as `__ENV.RATE || 10`.
 pub fn missing_in_options(scenario: &Scenario, set: &BTreeSet<String>) -> BTreeSet<String> {
-    let has_alternative: BTreeSet<&str> =
-        modules(scenario).flat_map(reads).filter(|read| read.has_alternative).map(|read| read.name).collect();
+    let has_alternative: BTreeSet<&str> = scenario
+        .modules()
+        .flat_map(|(_, text)| reads(text))
+        .filter(|read| read.has_alternative)
+        .map(|read| read.name)
+        .collect();
     let is_missing = |name: &&str| {
         *name != BASE_URL
             && !has_alternative.contains(name)
@@ -43,17 +53,6 @@ pub fn missing_in_options(scenario: &Scenario, set: &BTreeSet<String>) -> BTreeS
         .filter(is_missing)
         .map(str::to_owned)
         .collect()
-}
-
-/// Whether a file may read variables.
-pub fn is_module(path: &str) -> bool {
-    MODULES.iter().any(|ending| path.ends_with(ending))
-}
-
-/// Returns the texts of the script and its modules.
-pub fn modules(scenario: &Scenario) -> impl Iterator<Item = &str> {
-    let files = scenario.files.iter().filter(|(path, _)| is_module(path) || **path == scenario.entry);
-    files.filter_map(|(_, content)| content.text())
 }
 
 /// Returns the variables that a module reads, each with the string that it uses instead, if that is a constant.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use brewbench_wire::{
-    job::hex,
+    hex,
     scenario::{Content, Scenario},
 };
 use sha2::{Digest, Sha256};

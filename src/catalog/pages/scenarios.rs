@@ -300,7 +300,7 @@ pub async fn set_addresses(
     let newest = crate::catalog::store::scenarios::scenario(&state.db.read, &name).await?;
     let mut scenario = newest.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
     let is_chosen = |address: &Address| chosen.iter().any(|(_, name)| *name == address.name);
-    let found = addresses::find(&scenario).into_iter().filter(is_chosen);
+    let found = addresses::find(&scenario).into_iter().flatten().filter(is_chosen);
     scenario.defaults.extend(found.map(|Address { name, default }| (name, default)));
     let info = inspection::add(&state, &presence, ScenarioText::of(scenario), &caller).await?;
     Ok(Redirect::to(&format!("/scenarios/{}", address::segment(&info.name))))

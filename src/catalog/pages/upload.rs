@@ -59,8 +59,8 @@ impl Upload {
             let bytes = part.bytes().await?;
             match (field.as_str(), file) {
                 ("script_file", Some(name)) => upload.add_script(name, bytes)?,
-                ("files", Some(name)) => add(&mut upload.files, name, bytes)?,
-                ("folder", Some(path)) if !unpack::is_ignored(&path) => add(&mut folder, path, bytes)?,
+                ("files", Some(name)) => add(&mut upload.files, name, Vec::from(bytes))?,
+                ("folder", Some(path)) if !unpack::is_ignored(&path) => add(&mut folder, path, Vec::from(bytes))?,
                 // Browsers send an empty file field without a file name.
                 ("script_file" | "files" | "folder", _) => {}
                 (field, _) => upload.set(field, bytes)?,
@@ -68,7 +68,7 @@ impl Upload {
         }
         upload.has_folder |= !folder.is_empty();
         for (path, content) in unpack::without_top(folder) {
-            add(&mut upload.files, path, content.bytes())?;
+            add(&mut upload.files, path, content)?;
         }
         Ok(upload)
     }
@@ -92,12 +92,12 @@ impl Upload {
     fn add_script(&mut self, name: String, bytes: Bytes) -> Result<()> {
         if !unpack::is_archive(&bytes) {
             self.script_file = Some(name.clone());
-            return add(&mut self.files, name, bytes);
+            return add(&mut self.files, name, Vec::from(bytes));
         }
         let unpacked = unpack::unpack(&bytes);
         let Unpacked { entry, files } = unpacked.map_err(|fault| Error::Invalid(format!("{name}: {fault}")))?;
         (self.script_file, self.has_folder) = (entry, true);
-        files.into_iter().try_for_each(|(path, content)| add(&mut self.files, path, content.bytes()))
+        files.into_iter().try_for_each(|(path, content)| add(&mut self.files, path, content))
     }
 
     /// Returns the scenario to store. Files to keep come from its newest revision; a folder replaces all of them.
@@ -139,13 +139,13 @@ pub fn lines(parameters: &BTreeMap<String, String>) -> String {
     parameters.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n")
 }
 
-fn add(files: &mut BTreeMap<String, Content>, path: String, content: impl Into<Vec<u8>>) -> Result<()> {
+fn add(files: &mut BTreeMap<String, Content>, path: String, content: impl Into<Content>) -> Result<()> {
     if files.contains_key(&path) {
         return Err(Error::Invalid(format!(
             "files: two are called {path:?}; select their folder instead, or rename one of them"
         )));
     }
-    files.insert(path, content.into().into());
+    files.insert(path, content.into());
     Ok(())
 }
 

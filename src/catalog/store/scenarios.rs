@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use brewbench_wire::{
-    job::hex,
+    hex,
+    messages::ScriptReport,
     scenario::{
         Content, Scenario,
         addresses::{self, Address},
+        is_module,
     },
+    variables,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -19,8 +22,9 @@ use crate::{
     catalog::model::{Engine, Revision, ScenarioInfo, ScriptCheck},
 };
 
-/// Gives files of earlier versions the keys of all others.
-pub async fn rekey(pool: &SqlitePool) -> sqlx::Result<()> {
+/// Gives files of earlier versions the keys of all others, and removes files that no revision has: those of scenarios
+/// that were refused.
+pub async fn clean_up(pool: &SqlitePool) -> sqlx::Result<()> {
     let old = sqlx::query!("select key, bytes from scenario_content where key like '%/%'").fetch_all(pool).await?;
     for file in old {
         let key = hex(&Sha256::digest(&file.bytes));
@@ -32,6 +36,9 @@ pub async fn rekey(pool: &SqlitePool) -> sqlx::Result<()> {
         sqlx::query!("delete from scenario_content where key = ?", file.key).execute(&mut *transaction).await?;
         transaction.commit().await?;
     }
+    sqlx::query!("delete from scenario_content where key not in (select content from scenario_file)")
+        .execute(pool)
+        .await?;
     Ok(())
 }
 
@@ -48,20 +55,6 @@ pub async fn keep_large(pool: &SqlitePool, scenario: &Scenario, message: &Scenar
         if let Some(content) = scenario.files.get(path) {
             keep_content(&mut *pool.acquire().await?, &file.sha256, content.bytes()).await?;
         }
-    }
-    Ok(())
-}
-
-/// Removes files of a scenario that was not stored.
-pub async fn forget_large(pool: &SqlitePool, message: &Scenario) -> sqlx::Result<()> {
-    for file in message.elsewhere.values() {
-        sqlx::query!(
-            "delete from scenario_content
-             where key = ?1 and not exists (select 1 from scenario_file where content = ?1)",
-            file.sha256
-        )
-        .execute(pool)
-        .await?;
     }
     Ok(())
 }
@@ -137,9 +130,9 @@ fn check(
     Some(ScriptCheck { agent: agent?, engine, at_ms: at?, fault, report })
 }
 
-/// Reads what may be the target's address in a script that has none.
-fn unmapped(addresses: &str) -> Vec<Address> {
-    serde_json::from_str(addresses).unwrap_or_default()
+/// Reads what may be the target's address; none if runs get the address.
+fn addresses(column: Option<&str>) -> Option<Vec<Address>> {
+    column.map(|addresses| serde_json::from_str(addresses).unwrap_or_default())
 }
 
 /// Stores a revision and returns its hash. Storing a known revision again makes it the newest.
@@ -147,17 +140,16 @@ async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, n
     let sha256 = scenario.sha256();
     let Scenario { name, entry, files, elsewhere: _, defaults } = scenario;
     let defaults = serde_json::to_string(defaults).map_err(Error::internal)?;
-    let has_address = addresses::has_address(scenario);
-    let addresses = serde_json::to_string(&addresses::find(scenario)).map_err(Error::internal)?;
+    let addresses = addresses::find(scenario).map(|found| serde_json::to_string(&found)).transpose();
+    let addresses = addresses.map_err(Error::internal)?;
     sqlx::query!(
-        "insert into scenario_revision (name, sha256, entry, has_address, addresses, defaults, created_at)
-         values (?, ?, ?, ?, ?, ?, ?)
+        "insert into scenario_revision (name, sha256, entry, addresses, defaults, created_at)
+         values (?, ?, ?, ?, ?, ?)
          on conflict (name, sha256) do update
              set id = (select max(id) + 1 from scenario_revision), created_at = excluded.created_at",
         name,
         sha256,
         entry,
-        has_address,
         addresses,
         defaults,
         now
@@ -183,8 +175,7 @@ async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, n
 pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
     let rows = sqlx::query!(
         r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_version, checked_at,
-                  check_fault, report as "report!",
-                  has_address as "has_address!: bool", addresses as "addresses!",
+                  check_fault, report as "report!", addresses,
                   (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
            from scenario_revision as newest
            where id = (select max(id) from scenario_revision as other where other.name = newest.name)
@@ -200,16 +191,14 @@ pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
             revisions: row.revisions,
             created_at_ms: row.created_at,
             check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault, &row.report),
-            addresses: if row.has_address { None } else { Some(unmapped(&row.addresses)) },
+            addresses: addresses(row.addresses.as_deref()),
         })
         .collect())
 }
 
 /// Returns the newest revision of a scenario.
 pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>> {
-    let newest =
-        sqlx::query_scalar!("select sha256 from scenario_revision where name = ? order by id desc limit 1", name);
-    match newest.fetch_optional(pool).await? {
+    match newest(pool, name).await? {
         Some(sha256) => revision(pool, name, &sha256).await,
         None => Ok(None),
     }
@@ -218,8 +207,7 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
 /// Returns all revisions of a scenario, newest first.
 pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
     let rows = sqlx::query!(
-        r#"select sha256, created_at, checked_by, checked_version, checked_at, check_fault, report,
-                  has_address as "has_address: bool", addresses
+        r#"select sha256, created_at, checked_by, checked_version, checked_at, check_fault, report, addresses
            from scenario_revision where name = ? order by id desc"#,
         name
     )
@@ -231,25 +219,68 @@ pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revisi
             sha256: row.sha256,
             created_at_ms: row.created_at,
             check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault, &row.report),
-            addresses: if row.has_address { None } else { Some(unmapped(&row.addresses)) },
+            addresses: addresses(row.addresses.as_deref()),
         })
         .collect())
 }
 
 /// Returns one revision of a scenario.
 pub async fn revision(pool: &SqlitePool, name: &str, sha256: &str) -> Result<Option<Scenario>> {
+    load(pool, name, sha256, |_, _| true).await
+}
+
+/// What runs of a scenario may set.
+#[derive(Clone, Debug)]
+pub struct ScenarioParameters {
+    /// The revision.
+    pub sha256: String,
+    /// The names, each with its default; empty if it has none.
+    pub defaults: BTreeMap<String, String>,
+    /// The scenarios in the script's options, as far as k6 has read it.
+    pub scenarios: Vec<String>,
+}
+
+/// Returns the parameters of the newest revision of a scenario, without reading its data files, which may be large.
+pub async fn parameters(pool: &SqlitePool, name: &str) -> Result<Option<ScenarioParameters>> {
+    let Some(sha256) = newest(pool, name).await? else { return Ok(None) };
+    let code = load(pool, name, &sha256, is_module).await?;
+    let defaults = code.iter().flat_map(|code| {
+        let default = |name: &String| code.defaults.get(name).cloned().unwrap_or_default();
+        variables::parameters(code).into_iter().map(move |name| (name.clone(), default(&name)))
+    });
+    let report =
+        sqlx::query_scalar!("select report from scenario_revision where name = ? and sha256 = ?", name, sha256);
+    let report: ScriptReport = serde_json::from_str(&report.fetch_one(pool).await?).unwrap_or_default();
+    Ok(Some(ScenarioParameters { sha256, defaults: defaults.collect(), scenarios: report.scenarios }))
+}
+
+/// Returns the hash of the newest revision of a scenario.
+pub async fn newest(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("select sha256 from scenario_revision where name = ? order by id desc limit 1", name)
+        .fetch_optional(pool)
+        .await
+}
+
+/// Returns a revision with some of its files, chosen by the paths of script and file.
+async fn load(
+    pool: &SqlitePool,
+    name: &str,
+    sha256: &str,
+    is_wanted: fn(&str, &str) -> bool,
+) -> Result<Option<Scenario>> {
     let found =
         sqlx::query!("select entry, defaults from scenario_revision where name = ? and sha256 = ?", name, sha256);
     let Some(found) = found.fetch_optional(pool).await? else { return Ok(None) };
-    let files = sqlx::query!(
-        "select path, bytes from scenario_file join scenario_content on key = content where sha256 = ?",
-        sha256
-    );
-    let files = files.fetch_all(pool).await?;
+    let all = sqlx::query!("select path, content from scenario_file where sha256 = ?", sha256).fetch_all(pool).await?;
+    let mut files = BTreeMap::new();
+    for file in all.into_iter().filter(|file| is_wanted(&found.entry, &file.path)) {
+        let bytes = content(pool, &file.content).await?.unwrap_or_default();
+        files.insert(file.path, Content::from(bytes));
+    }
     Ok(Some(Scenario {
         name: name.to_owned(),
         entry: found.entry,
-        files: files.into_iter().map(|file| (file.path, Content::from(file.bytes))).collect(),
+        files,
         elsewhere: BTreeMap::new(),
         defaults: serde_json::from_str::<BTreeMap<_, _>>(&found.defaults).map_err(Error::internal)?,
     }))

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use brewbench_wire::load::{Form, Load, Open, Shape};
+use brewbench_wire::{
+    load::{Form, Load, Open, Shape},
+    variables::is_secret,
+};
 
 use crate::{
     experiments::{
@@ -11,7 +14,7 @@ use crate::{
         plan_fields::{self, seconds_text},
         sweep::{self, Sweep, Unit},
     },
-    runs::load::stages_text,
+    runs::{load::stages_text, store::secrets::is_reference},
     web::command_line::quoted,
 };
 
@@ -36,7 +39,10 @@ pub fn command(plan: &Plan) -> String {
     flags.extend(against.clone().map(|name| ("against", name)));
     flags.extend(sizes.iter().map(|size| ("size", size.clone())));
     flags.push(("scenario", scenario.clone()));
-    flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
+    flags.extend(parameters.iter().map(|(name, value)| {
+        let is_shown = !is_secret(name) || is_reference(value);
+        ("set", format!("{name}={}", if is_shown { value } else { "…" }))
+    }));
     flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
     flags.extend(plan_fields::texts(plan));
     flags.push(("repeat", repetitions.to_string()));

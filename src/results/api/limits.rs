@@ -139,7 +139,7 @@ pub async fn change(state: &AppState, caller: &Caller, scenario: &str, limits: &
 
 /// Fails with 404 unless the scenario is stored or, for imports, has runs.
 async fn check_exists(state: &AppState, name: &str) -> Result<()> {
-    if crate::catalog::store::scenarios::scenario(&state.db.read, name).await?.is_some() {
+    if crate::catalog::store::scenarios::newest(&state.db.read, name).await?.is_some() {
         return Ok(());
     }
     let wanted = RunQuery { scenario: Some(name.to_owned()), ..RunQuery::default() };

@@ -9,7 +9,7 @@ use crate::results::verdict::{
     limits::Limits,
     little, load,
     model::{Context, Judgement},
-    negative, network, reach, retransmits, series, setup, stalled, steadiness, target, unsolicited,
+    negative, network, protocol, reach, retransmits, series, setup, stalled, steadiness, target, unsolicited,
 };
 use crate::runs::verdict::{Reason, Verdict};
 
@@ -27,6 +27,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         reasons.extend(exceptions::judge(figures, context, limits));
     }
     load::judge(figures, context, limits, &mut reasons);
+    reasons.extend(protocol::judge(figures));
     reasons.extend(negative::judge(figures));
     if let Some(context) = context {
         reasons.extend(interrupted::judge(figures, context, limits));
@@ -47,7 +48,9 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         setup::judge(context, limits, &mut reasons);
         code::judge(context, &mut reasons);
         series::judge(figures, context, limits, &mut reasons);
-        stalled::judge(figures, context, limits, &mut reasons);
+        if protocol::has_series(figures) {
+            stalled::judge(figures, context, limits, &mut reasons);
+        }
     }
     reasons.into()
 }

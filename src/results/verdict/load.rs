@@ -3,7 +3,10 @@
 use brewbench_wire::{
     load::Load,
     load_record::Message,
-    reports::summary::{FailedCheck, Figures},
+    reports::{
+        protocol::Protocol,
+        summary::{FailedCheck, Figures},
+    },
 };
 
 use crate::{
@@ -42,6 +45,9 @@ fn requests(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, r
         return reasons.push(reason.with(0.0, 1.0, Unit::Count));
     }
     let Some(failed) = figures.failed else {
+        if figures.protocol == Protocol::WebSocket {
+            return;
+        }
         let text = "the summary does not contain the number of failed requests";
         return reasons.push(Reason::new("failures_unknown", Verdict::Suspect, text));
     };

@@ -20,6 +20,7 @@ pub mod load;
 pub mod model;
 mod negative;
 pub mod network;
+mod protocol;
 mod reach;
 mod records;
 mod retransmits;

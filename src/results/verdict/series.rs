@@ -8,6 +8,7 @@ use crate::{
         verdict::{
             limits::{Limit, Limits},
             model::{Context, SeriesState},
+            protocol,
             records::count,
         },
     },
@@ -31,7 +32,7 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
     };
     let counts = SeriesContent::from_series(series);
     if context.generators.is_empty() {
-        return reasons.extend(part(counts, figures.requests, limits));
+        return reasons.extend(part(counts, if protocol::has_series(figures) { figures.requests } else { 0 }, limits));
     }
     // The seconds of k6 are judged for each generator; here the samples of the target's machine are.
     if counts.is_none_or(|counts| counts.samples < 2) {
@@ -48,7 +49,7 @@ pub(super) fn part(counts: Option<SeriesContent>, requests: u64, limits: &Limits
         return Some(Reason::new(CODE, Verdict::Suspect, text).with(0.0, limit, Unit::Share));
     };
     let share = counts.requests as f64 / requests.max(1) as f64;
-    if share < limit {
+    if requests > 0 && share < limit {
         let text = format!("the time series contains {} of the {} requests", count(counts.requests), count(requests));
         return Some(Reason::new(CODE, Verdict::Suspect, text).with(share, limit, Unit::Share));
     }

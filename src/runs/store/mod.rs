@@ -7,6 +7,7 @@ pub mod latest;
 pub mod remarks;
 pub mod retries;
 pub mod row;
+pub mod secrets;
 pub mod spec;
 pub mod trash;
 pub mod values;

@@ -12,8 +12,8 @@ use brewbench_kubernetes_testing::{
     k6_operator::{K6Operator, install_resource},
 };
 use brewbench_wire::{
-    Phase, RunId,
-    job::{Job, hex},
+    Phase, RunId, hex,
+    job::Job,
     load::{Closed, Form, Load},
     outcome::{Cause, Ended, Generator, Outcome},
     reports::read,

@@ -16,7 +16,7 @@ use crate::run::context::RunContext;
 use crate::sandbox::{ProgramRole, cores};
 
 /// Timeout, so that an endless script does not block the agent.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Returns k6's verdict on a script. Leaves nothing on the machine; cancelling takes effect at once.
 ///

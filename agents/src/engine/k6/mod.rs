@@ -12,6 +12,7 @@ mod paused;
 pub mod receiver;
 pub mod remote;
 pub mod remote_write;
+mod scale;
 mod script;
 mod tags;
 pub mod version;
@@ -20,14 +21,15 @@ mod waits;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use exit::{is_aborted, judge};
 use exports::Exports;
 use find::{folder_of_script, read_version};
 pub use log::{Log, name_thresholds};
 pub use paused::Paused;
-pub use script::{Archive, Script};
+use script::Archive;
+pub use script::Script;
 use version::{SUPPORTED, Version};
 
 use brewbench_wire::engine::{Capability, EngineOffer};
@@ -285,7 +287,7 @@ impl K6 {
     }
 
     /// Has k6 read a script, and checks that k6 can run the measured round; returns the bounds of its load, and a report.
-    /// `k6 inspect` executes the script's top-level code, for at most `limit`. The error is a sentence.
+    /// `k6 inspect` executes the script's top-level code twice, for at most `limit`. The error is a sentence.
     pub async fn prepare(
         &self,
         script: &mut Script,
@@ -293,11 +295,13 @@ impl K6 {
         cores: &[usize],
         limit: Duration,
     ) -> Result<(Bounds, ScriptReport), String> {
+        let begun = Instant::now();
         let log = self.inspect(script, Archive::Exports, (group, cores), limit).await?;
         let exports = Exports::read(&log)?;
         let report = exports.report(&log);
         script.set_exports(exports);
-        let output = self.inspect(script, Archive::Round(Round::Measure), (group, cores), limit).await?;
+        let rest = limit.saturating_sub(begun.elapsed());
+        let output = self.inspect(script, Archive::Round(Round::Measure), (group, cores), rest).await?;
         let required = script::Requirements::read(&output)
             .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
         let longest = required.load + required.around + MARGIN;
@@ -321,7 +325,7 @@ impl K6 {
         let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;
         let status = match tokio::time::timeout(limit, process.wait()).await {
             Ok(status) => status.map_err(|error| format!("failed to wait for k6 inspect: {error}"))?,
-            Err(_) => return Err(format!("k6 inspect timed out after {} s", limit.as_secs())),
+            Err(_) => return Err("k6 inspect timed out: the script's top-level code takes too long".to_owned()),
         };
         let log = process.log().await;
         judge(status, &log).map_err(|fault| script.explain(&fault))?;

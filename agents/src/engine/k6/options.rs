@@ -1,7 +1,7 @@
 //! The options under which k6 runs a scenario: those of its script, with the load of a run. Pure.
 //!
 //! - A load that replaces the script's own runs the function of the script's scenario under its name, with its `env`
-//!   and its tags. If the script has several scenarios that differ, it is refused.
+//!   and its tags. If the script has several scenarios that differ, one must be chosen.
 //! - k6's summary adds up the requests of the load and those of `setup()` and `teardown()`. So if a script has these,
 //!   its scenarios get a tag, and thresholds without a condition make k6 report the load alone.
 
@@ -9,31 +9,44 @@ use std::time::Duration;
 
 use brewbench_wire::load::{Form, Load, MIN_DURATION, Shape, Stage};
 use brewbench_wire::reports::load;
+use brewbench_wire::reports::protocol::SUCCESSFUL_CALLS;
+use brewbench_wire::run_spec::RunSpec;
 use serde_json::{Map, Value, json};
 
 use super::exports::{Exports, LOAD};
-use super::{GRACEFUL_STOP, Round};
+use super::{GRACEFUL_STOP, Round, scale};
 
-/// Returns the options of a round of a load with this warm-up. The error is a sentence.
-///
-/// A script that reads the names of scenarios (`k6/execution`) does other work in each.
-pub fn options(
-    exports: &Exports,
-    job: (&Load, Duration),
-    round: Round,
-    reads_names: bool,
-) -> Result<Map<String, Value>, String> {
-    let own = exports.options.clone().unwrap_or_default();
+/// What the text of a script tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traits {
+    /// It may read the names of scenarios, and so do other work in each.
+    pub reads_names: bool,
+    /// It may make gRPC calls.
+    pub calls_grpc: bool,
+}
+
+/// Returns the options of a round of a run. The error is a sentence.
+pub fn options(exports: &Exports, spec: &RunSpec, round: Round, traits: Traits) -> Result<Map<String, Value>, String> {
+    let mut own = exports.options.clone().unwrap_or_default();
+    let mut names = exports.scenarios.clone();
+    if let Some(only) = &spec.script_scenario {
+        own = chosen(own, &names, only)?;
+        names = vec![only.clone()];
+    }
+    if let Some(scale) = spec.scale {
+        scale::scale(&mut own, scale)?;
+    }
+    if let Some(load) = scenario((spec.load(), spec.longest_warm_up()), round) {
+        own = replaced(own, &names, load, traits.reads_names)?;
+    }
     let has_setup = exports.has_setup();
-    let mut options = match scenario(job, round) {
-        Some(scenario) => replaced(own, exports, scenario, reads_names)?,
-        None if has_setup => tagged(own),
-        None => own,
-    };
+    let mut options = if has_setup { tagged(own) } else { own };
     if matches!(round, Round::WarmUp) {
         options.remove("thresholds");
-    } else if has_setup {
-        let alone = load::sub_metrics().map(|name| (name, json!([])));
+    } else if has_setup || traits.calls_grpc {
+        let alone = load::sub_metrics().filter(|_| has_setup);
+        let calls = traits.calls_grpc.then(|| SUCCESSFUL_CALLS.to_owned());
+        let alone = alone.chain(calls).map(|name| (name, json!([])));
         let thresholds = options.entry("thresholds").or_insert(Value::Null);
         let kept = thresholds.as_object().cloned().unwrap_or_default();
         *thresholds = kept.into_iter().chain(alone).collect();
@@ -96,10 +109,24 @@ fn milliseconds(milliseconds: u64) -> String {
     format!("{milliseconds}ms")
 }
 
+/// Keeps one of the script's scenarios, which starts at once.
+fn chosen(mut own: Map<String, Value>, names: &[String], only: &str) -> Result<Map<String, Value>, String> {
+    let found = own.get("scenarios").and_then(|all| all.get(only)).cloned();
+    let Some(mut scenario) = found else {
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(format!("the script has no scenario {only:?}; it has {known}"));
+    };
+    if let Some(fields) = scenario.as_object_mut() {
+        fields.remove("startTime");
+    }
+    own.insert("scenarios".to_owned(), json!({only: scenario}));
+    Ok(own)
+}
+
 /// Replaces the script's load, for the function, name, `env` and tags of its scenario. Several of them must agree.
 fn replaced(
     mut own: Map<String, Value>,
-    exports: &Exports,
+    names: &[String],
     mut load: Value,
     reads_names: bool,
 ) -> Result<Map<String, Value>, String> {
@@ -110,19 +137,17 @@ fn replaced(
         let name = reads_names.then(|| name.clone());
         json!([name, exec.unwrap_or_else(|| "default".to_owned()), sorted("env"), sorted("tags")])
     };
-    let mut names = exports.scenarios.iter();
-    let first = names.next();
-    if first.is_some_and(|first| names.any(|name| needs(name) != needs(first))) {
-        let (count, all) = (exports.scenarios.len(), exports.scenarios.join(", "));
-        return Err(format!("the script has {count} scenarios that differ ({all}): run it with its own load"));
+    let first = names.first();
+    if first.is_some_and(|first| names.iter().any(|name| needs(name) != needs(first))) {
+        let (count, all) = (names.len(), names.join(", "));
+        return Err(format!(
+            "the script has {count} scenarios that differ ({all}): choose one of them, or run it with its own load"
+        ));
     }
     for field in ["exec", "env", "tags"] {
         if let Some(value) = first.and_then(|name| of(name, field)).filter(|value| !value.is_null()) {
             load[field] = value;
         }
-    }
-    if exports.has_setup() {
-        tag(&mut load);
     }
     let name = first.map_or("default", String::as_str);
     own.retain(|option, _| !LOAD.contains(&option.as_str()));
@@ -192,7 +217,13 @@ mod tests {
     }
 
     fn of(exports: &Exports, load: &Load, reads_names: bool) -> Result<Value, String> {
-        options(exports, (load, Duration::ZERO), Round::Measure, reads_names).map(Value::from)
+        options(
+            exports,
+            &RunSpec::default().under(load.clone()),
+            Round::Measure,
+            Traits { reads_names, calls_grpc: false },
+        )
+        .map(Value::from)
     }
 
     /// Returns the load set for a round.
@@ -255,9 +286,17 @@ mod tests {
     #[test]
     fn scenarios_that_differ_are_refused() {
         let two = |one: Value, other: Value| exports(&["default"], &json!({"scenarios": {"a": one, "b": other}}));
-        let differ = two(json!({"exec": "x"}), json!({}));
-        let sentence = "the script has 2 scenarios that differ (a, b): run it with its own load";
+        let differ = two(json!({"exec": "x"}), json!({"startTime": "9s"}));
+        let sentence = "the script has 2 scenarios that differ (a, b): choose one of them, or run it with its own load";
         assert_eq!(of(&differ, &two_vus(), false), Err(sentence.to_owned()));
+        let only = |name: &str, load: Load| {
+            let spec = RunSpec { script_scenario: Some(name.to_owned()), ..RunSpec::default().under(load) };
+            options(&differ, &spec, Round::Measure, Traits { reads_names: true, calls_grpc: false })
+                .map(|options| options["scenarios"].clone())
+        };
+        assert_eq!(only("a", two_vus()).expect("options")["a"]["exec"], "x");
+        assert_eq!(only("b", Load::Script), Ok(json!({"b": {}})), "its start time has no other to wait for");
+        assert_eq!(only("c", two_vus()), Err("the script has no scenario \"c\"; it has a, b".to_owned()));
         let alike = two(json!({"vus": 1, "env": {}}), json!({"exec": "default"}));
         assert!(of(&alike, &two_vus(), false).is_ok() && of(&alike, &two_vus(), true).is_err());
     }
@@ -277,7 +316,8 @@ mod tests {
         assert!(
             of(&exports(&["setup"], &contradiction), &Load::Script, false).is_ok_and(|set| set["scenarios"].is_null())
         );
-        let warm = options(&exports(&["setup"], &own), (&two_vus(), Duration::ZERO), Round::WarmUp, false);
+        let warm =
+            options(&exports(&["setup"], &own), &RunSpec::default().under(two_vus()), Round::WarmUp, Traits::default());
         assert!(warm.expect("options").get("thresholds").is_none());
     }
 }

@@ -15,7 +15,7 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use serde_json::{Map, Value, json};
 
 use super::exports::{Exports, json_of};
-use super::options::options;
+use super::options::{Traits, options};
 use super::{Round, archive, tags, waits};
 use crate::sandbox::ProgramRole;
 use crate::sandbox::cage::user;
@@ -52,8 +52,7 @@ pub struct Script {
     spec: RunSpec,
     system_tags: String,
     may_wait: bool,
-    /// Whether it may read the names of scenarios.
-    reads_names: bool,
+    traits: Traits,
     /// Known once k6 has read it.
     exports: Exports,
     /// Variables without a value that the script's options need.
@@ -80,11 +79,11 @@ impl Script {
         let texts: Vec<&str> = scenario.texts().chain(parameters.values().map(String::as_str)).collect();
         let system_tags = tags::system_tags(&texts);
         let may_wait = waits::may_wait(&texts);
-        let reads_names = texts.iter().any(|text| text.contains("k6/execution"));
+        let imports = |module: &str| texts.iter().any(|text| text.contains(module));
+        let traits = Traits { reads_names: imports("k6/execution"), calls_grpc: imports("k6/net/grpc") };
         let missing = missing_in_options(&scenario, &parameters.keys().cloned().collect());
         let (run_folder, exports) = (run_folder.to_owned(), Exports::default());
-        let script =
-            Self { run_folder, scenario, parameters, spec, system_tags, may_wait, reads_names, exports, missing };
+        let script = Self { run_folder, scenario, parameters, spec, system_tags, may_wait, traits, exports, missing };
         script.create().map_err(|error| script.not_written(&error))?;
         Ok(script)
     }
@@ -124,8 +123,7 @@ impl Script {
 
     /// Returns the options of a round. The error is a sentence.
     pub(super) fn options(&self, round: Round) -> Result<Map<String, Value>, String> {
-        let warm_up = self.spec.longest_warm_up();
-        options(&self.exports, (self.spec.load(), warm_up), round, self.reads_names)
+        options(&self.exports, &self.spec, round, self.traits)
     }
 
     fn not_written(&self, error: &io::Error) -> String {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use brewbench_wire::target::Code;
 use sha2::{Digest, Sha256};
 

@@ -1,6 +1,7 @@
 //! A virtual machine that a launcher of its owner starts.
 
-use brewbench_wire::job::{Size, hex};
+use brewbench_wire::hex;
+use brewbench_wire::job::Size;
 use brewbench_wire::manifest::{MEMORY_MIB, VCPUS};
 use sha2::{Digest, Sha256};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use brewbench_wire::manifest::{HOST, MEMORY_MIB, PORT, Sandbox, VCPUS};
 use sha2::{Digest, Sha256};
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, anyhow, bail, ensure};
 use brewbench_wire::scenario::{
-    Content, MAX_BYTES, MAX_FILES, REMOTE, entry,
+    Content, MAX_BYTES, MAX_FILES, REMOTE, entry, imports,
     unpack::{self, Unpacked},
 };
 use tokio::process::Command;
@@ -63,8 +63,9 @@ async fn folder(path: &Path, defaults: &[(String, String)]) -> anyhow::Result<Co
     })?;
     let entry = entry::find(&all)
         .map_err(|fault| anyhow!("{}: {fault}: brewbench scenario new {}/FILE", path.display(), path.display()))?;
-    let imports = all.values().filter_map(Content::text).any(|text| text.contains(REMOTE));
-    if imports && let Some(packed) = pack(&path.join(&entry), defaults).await {
+    if all.values().filter_map(Content::text).any(imports::has_remote)
+        && let Some(packed) = pack(&path.join(&entry), defaults).await
+    {
         all.extend(packed?.files.into_iter().filter(|(name, _)| name.starts_with(REMOTE)));
     }
     Ok(Collected { entry, files: all })

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::values;
 use crate::load_time::LoadTime;
+use crate::reports::protocol::{Names, Protocol, SUCCESSFUL_CALLS};
 use crate::reports::summary::{Group, Kind, Metric, Shape, Summary};
 
 /// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time
@@ -13,7 +14,10 @@ const LOG_DELAY_MS: f64 = 50.0;
 /// The main metrics of one run. Unknown values are absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// HTTP requests made.
+    /// What is counted as a request.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Requests made.
     pub requests: u64,
     /// Requests with an unexpected response or none.
     pub failed: Option<u64>,
@@ -135,9 +139,15 @@ impl Summary {
     /// Returns the main metrics, with rates over the time of the load, if it is known.
     pub fn figures_over(&self, load_time: Option<LoadTime>) -> Figures {
         let count = |metric, value| self.value(metric, value).map(values::to_integer);
-        let requests = count("http_reqs", "count").unwrap_or_default();
+        let protocol = self.protocol();
+        let Names { requests, duration, succeeded } = protocol.names();
+        let requests = count(requests, "count").unwrap_or_default();
         // In k6, `passes` of this rate counts failed requests.
-        let failed = count("http_req_failed", "passes");
+        let failed = match protocol {
+            Protocol::Http => count("http_req_failed", "passes"),
+            Protocol::Grpc => count(SUCCESSFUL_CALLS, "count").map(|succeeded| requests.saturating_sub(succeeded)),
+            Protocol::WebSocket => None,
+        };
         let test_ms = self.measured_ms();
         let is_longer = |time: &LoadTime| test_ms.is_none_or(|test_ms| test_ms - time.ms as f64 > LOG_DELAY_MS);
         let is_other = |time: &LoadTime| time.late_requests > 0 || is_longer(time);
@@ -148,6 +158,7 @@ impl Summary {
         let has_thresholds = self.shape != Shape::Wrk;
         let thresholds = || self.metrics.values().flat_map(|metric| &metric.thresholds).filter_map(|one| one.passed);
         Figures {
+            protocol,
             requests,
             failed,
             rps: match self.shape {
@@ -157,11 +168,10 @@ impl Summary {
                 _ => 0.0,
             },
             measured_ms,
-            latency: self.latency("http_req_duration", requests),
-            ok_latency: self.latency(
-                "http_req_duration{expected_response:true}",
-                requests.saturating_sub(failed.unwrap_or_default()),
-            ),
+            latency: self.latency(duration, requests),
+            ok_latency: succeeded.map_or_else(Latency::default, |succeeded| {
+                self.latency(succeeded, requests.saturating_sub(failed.unwrap_or_default()))
+            }),
             ttfb_p95_ms: self.latency("http_req_waiting", requests).p95_ms,
             blocked_ms: self.value("http_req_blocked", "avg"),
             iterations: count("iterations", "count"),
@@ -184,6 +194,13 @@ impl Summary {
             thresholds: has_thresholds.then(|| number_of(thresholds())),
             negative_minima: self.negative_minima.clone(),
         }
+    }
+
+    /// Returns the first protocol with requests; HTTP if there are none.
+    pub fn protocol(&self) -> Protocol {
+        let is_used =
+            |protocol: &Protocol| self.value(protocol.names().requests, "count").is_some_and(|requests| requests > 0.0);
+        Protocol::ALL.into_iter().find(is_used).unwrap_or_default()
     }
 
     /// Derives bounds from the percentiles of the connect time, which is zero for a request that reuses a connection.

@@ -4,16 +4,18 @@
 //! and has k6 report every metric with that tag, too. Here these take the place of the totals, so that all that is read
 //! from a summary is of the load, exactly.
 
+use crate::reports::protocol::SUCCESSFUL_CALLS;
 use crate::reports::summary::{Kind, Metric, Summary};
 
 /// Name and value of the tag of the load.
 pub const TAG: [&str; 2] = ["brewbench", "load"];
 
 /// The metrics that `setup()` and `teardown()` count for, too.
-const METRICS: [&str; 14] = [
+const METRICS: [&str; 20] = [
     "checks",
     "data_received",
     "data_sent",
+    "grpc_req_duration",
     "http_req_blocked",
     "http_req_connecting",
     "http_req_duration",
@@ -24,7 +26,12 @@ const METRICS: [&str; 14] = [
     "http_req_waiting",
     "http_reqs",
     "iteration_duration",
+    "ws_connecting",
+    "ws_msgs_received",
+    "ws_msgs_sent",
+    "ws_sessions",
     SUCCESSFUL,
+    SUCCESSFUL_CALLS,
 ];
 
 /// k6 reports this part of a metric without being asked.
@@ -51,7 +58,9 @@ pub(super) fn keep(summary: &mut Summary) {
         let total = summary.metrics.remove(name);
         let thresholds = total.map(|total| total.thresholds).unwrap_or_default();
         // For a metric that is asked for k6 writes zeros if it has no samples.
-        let is_optional = name == "checks" || name == SUCCESSFUL;
+        let is_http =
+            ["checks", "data_received", "data_sent", "iteration_duration"].contains(&name) || name.starts_with("http_");
+        let is_optional = !is_http || name == "checks" || name == SUCCESSFUL;
         if !(is_optional && thresholds.is_empty() && is_empty(&load)) {
             summary.metrics.insert(name.to_owned(), Metric { thresholds, ..load });
         }

@@ -12,6 +12,7 @@ pub mod machine_readable;
 mod metrics;
 pub mod missing;
 pub mod names;
+pub mod protocol;
 pub mod read;
 pub mod summary;
 pub mod text;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::json::Node;
 use super::{builtin, names};
+use crate::reports::protocol::Protocol;
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
 use crate::reports::validate::{Fault, Place, ShortNumber};
 
@@ -87,9 +88,13 @@ fn judge_duration(summary: &Summary) -> Result<(), Fault> {
 
 /// Checks that a summary has HTTP requests, even if there were none of them.
 pub(super) fn judge_requests(summary: &Summary) -> Result<(), Fault> {
+    if summary.protocol() != Protocol::Http {
+        return Ok(());
+    }
     for name in ["http_reqs", "http_req_duration"] {
         if !summary.metrics.contains_key(name) {
-            let what = "is missing: a summary without HTTP requests can't be compared";
+            let what =
+                "is missing: a summary without HTTP requests, gRPC calls and WebSocket messages can't be compared";
             return Err(Place::root("metrics").key(name).fault(what));
         }
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Content, Scenario};
+use super::{Content, Scenario, imports, is_module};
 use crate::variables;
 
 /// The whole address: `http://127.0.0.1:8080`.
@@ -27,9 +27,6 @@ const PORT: &str = "{port}";
 /// Words in the names of variables that are addresses.
 const WORDS: [&str; 11] =
     ["URL", "URI", "HOST", "HOSTNAME", "ORIGIN", "ENDPOINT", "ADDRESS", "ADDR", "SERVER", "DOMAIN", "BASE"];
-
-/// Where a quote starts a string that names a module, not an address.
-const IMPORTS: [&str; 3] = ["from", "import", "require("];
 
 /// A part of a script that may be the target's address, and the default that says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -51,32 +48,30 @@ pub fn is_address(text: &str) -> bool {
 }
 
 /// Whether runs of a scenario get the target's address.
-pub fn has_address(scenario: &Scenario) -> bool {
-    scenario.defaults.values().any(|value| is_address(value))
-        || variables::modules(scenario)
-            .any(|text| text.split(|c| !variables::is_of_name(c)).any(|word| word == VARIABLE))
+fn has_address(scenario: &Scenario) -> bool {
+    let is_read = |text: &str| text.split(|c| !variables::is_of_name(c)).any(|word| word == VARIABLE);
+    scenario.defaults.values().any(|value| is_address(value)) || scenario.modules().any(|(_, text)| is_read(text))
 }
 
-/// Finds what may be the target's address in a scenario without one.
-pub fn find(scenario: &Scenario) -> Vec<Address> {
+/// Finds what may be the target's address in a scenario; none if its runs get the address.
+pub fn find(scenario: &Scenario) -> Option<Vec<Address>> {
     if has_address(scenario) {
-        return Vec::new();
+        return None;
     }
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut alternatives = BTreeSet::new();
-    for text in variables::modules(scenario) {
+    for (_, text) in scenario.modules() {
         for (name, alternative) in variables::alternatives(text) {
             let default = default_for(name, alternative);
             alternatives.extend(alternative.and_then(origin));
             found.extend(default.map(|default| (name.to_owned(), default)));
         }
     }
-    let constants = variables::modules(scenario).flat_map(constants).filter(|origin| !alternatives.contains(origin));
-    let constants = constants.map(|origin| (origin.to_owned(), BASE_URL.to_owned()));
-    let constants: Vec<_> = constants.collect();
-    found.extend(constants);
+    let constants = scenario.modules().flat_map(|(_, text)| constants(text));
+    let constants = constants.filter(|origin| !alternatives.contains(origin));
+    found.extend(constants.map(|origin| (origin.to_owned(), BASE_URL.to_owned())));
     found.retain(|name, _| !scenario.defaults.contains_key(name));
-    found.into_iter().map(|(name, default)| Address { name, default }).collect()
+    Some(found.into_iter().map(|(name, default)| Address { name, default }).collect())
 }
 
 /// Returns the default that makes a variable the target's address; none if it does not look like one.
@@ -106,11 +101,10 @@ fn origin(text: &str) -> Option<&str> {
 
 /// Returns the origins at the beginning of the strings of a module.
 fn constants(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices(['\'', '"', '`']).filter_map(|(at, _)| {
-        let before = text[..at].trim_end();
-        let is_import = IMPORTS.iter().any(|word| before.ends_with(word));
-        origin(&text[at + 1..]).filter(|_| !is_import)
-    })
+    let imported: BTreeSet<&str> = imports::modules(text).map(|(_, module)| module).collect();
+    let strings = text.match_indices(['\'', '"', '`']).map(|(at, _)| &text[at + 1..]);
+    let own = strings.filter(move |string| !imported.iter().any(|module| string.starts_with(module)));
+    own.filter_map(origin)
 }
 
 /// Fills the address of a run into a text.
@@ -133,7 +127,7 @@ pub fn replaced(scenario: &Scenario, base_url: &str) -> Scenario {
         return changed;
     }
     for (path, content) in &mut changed.files {
-        if let Some(text) = content.text().filter(|_| variables::is_module(path)) {
+        if let Some(text) = content.text().filter(|_| is_module(&scenario.entry, path)) {
             let text = origins.iter().fold(text.to_owned(), |text, origin| replace(&text, origin, base_url));
             *content = Content::from(text);
         }
@@ -159,7 +153,7 @@ mod tests {
     use super::*;
 
     fn found(script: &str) -> Vec<String> {
-        let found = find(&Scenario::of_script("x", script)).into_iter();
+        let found = find(&Scenario::of_script("x", script)).into_iter().flatten();
         found.map(|Address { name, default }| format!("{name}={default}")).collect()
     }
 
@@ -178,7 +172,7 @@ mod tests {
     #[test]
     fn a_default_makes_it_the_address() {
         let scenario = Scenario::of_script("x", "http.get(__ENV.API_URL)").with_default("API_URL", "{base_url}/v1");
-        assert!(has_address(&scenario) && find(&scenario).is_empty());
+        assert_eq!(find(&scenario), None);
         assert_eq!(fill("{base_url}/v1", "http://127.0.0.1:81/"), "http://127.0.0.1:81/v1");
         assert_eq!(fill("{host}:{port}", "https://[fd00::1]"), "[fd00::1]:443");
         assert_eq!(fill("{hosts}", "http://a"), "{hosts}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Content;
+use super::imports::modules;
 
 /// Endings of scripts and their modules.
 const MODULES: [&str; 2] = [".js", ".ts"];
@@ -43,11 +44,11 @@ fn list(texts: &[(&str, &str)]) -> String {
     texts.iter().map(|(path, _)| *path).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a module imports a path: its last name is the end of a quoted word.
-fn imports(text: &str, path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let ends = ['\'', '"', '`'].map(|quote| format!("/{name}{quote}"));
-    ends.iter().any(|end| text.contains(end))
+/// Whether a module imports a path: the last names are the same.
+pub(super) fn imports(text: &str, path: &str) -> bool {
+    let last = |path: &'_ str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let name = last(path);
+    modules(text).any(|(_, module)| last(module) == name)
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! What the modules of a scenario import. Pure.
 
 use super::{REMOTE, Scenario};
-use crate::variables;
 
 /// Modules that need a browser beside k6.
 const BROWSER: [&str; 2] = ["k6/browser", "k6/experimental/browser"];
 
 /// How the modules of k6's extensions begin.
 const EXTENSION: &str = "k6/x/";
+
+/// What precedes the name of a module.
+const WORDS: [&str; 5] = ["from ", "from", "import ", "import(", "require("];
 
 /// An import of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +48,20 @@ fn is_missing(scenario: &Scenario, module: &str) -> bool {
 }
 
 fn all(scenario: &Scenario) -> Vec<Import<'_>> {
-    let is_module = |path: &str| variables::is_module(path) || path == scenario.entry;
-    let modules = scenario.files.iter().filter(|(path, _)| is_module(path));
-    let texts = modules.filter_map(|(path, content)| Some((path.as_str(), content.text()?)));
-    texts.flat_map(|(path, text)| of_text(path, text)).collect()
+    let imports = |(path, text)| modules(text).map(move |(line, module)| Import { path, line, module });
+    scenario.modules().flat_map(imports).collect()
 }
 
-fn of_text<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = Import<'a>> {
+/// Whether a module imports another one from the network.
+pub fn has_remote(text: &str) -> bool {
+    modules(text).any(|(_, module)| module.starts_with(REMOTE))
+}
+
+/// Returns what a module imports, each with its line, from 1.
+pub(super) fn modules(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
-    code.flat_map(move |(number, text)| {
-        let modules = ["from ", "from", "import ", "require("].into_iter().filter_map(move |word| after(text, word));
-        modules.map(move |module| Import { path, line: number + 1, module })
+    code.flat_map(|(number, line)| {
+        WORDS.iter().filter_map(move |word| after(line, word)).map(move |module| (number + 1, module))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_wire::{load::Load, now_ms, variables};
+use brewbench_wire::{load::Load, now_ms};
 
 use crate::{
     app::{
@@ -52,12 +52,8 @@ pub async fn load_catalog(state: &AppState) -> Result<Catalog> {
 
 /// Returns the parameters of a scenario with their defaults; none if it does not exist.
 pub async fn defaults_of(state: &AppState, scenario: &str) -> Result<BTreeMap<String, String>> {
-    let scenario = crate::catalog::store::scenarios::scenario(&state.db.read, scenario).await?;
-    let Some(scenario) = scenario else { return Ok(BTreeMap::new()) };
-    // A variable without a default is unset unless the form sets it.
-    let read = variables::parameters(&scenario).into_iter();
-    let default = |name: &String| scenario.defaults.get(name).cloned().unwrap_or_default();
-    Ok(read.map(|name| (name.clone(), default(&name))).collect())
+    let found = crate::catalog::store::scenarios::parameters(&state.db.read, scenario).await?;
+    Ok(found.map(|found| found.defaults).unwrap_or_default())
 }
 
 /// Evaluates a draft. Returns the form and, if the plan is valid, the checked plan to submit.
