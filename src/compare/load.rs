@@ -1,10 +1,13 @@
 //! Loads the runs of a comparison and compares them.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use axum::http::Uri;
 use axum_extra::extract::Query;
-use brewbench_wire::series::Packed;
+use brewbench_wire::{reports::read::parse_own, series::Packed};
 use tokio::task::spawn_blocking;
 
 use crate::{
@@ -23,11 +26,13 @@ use crate::{
         comparison_context::ComparisonContext,
         context, notes,
         rendered::Rendered,
+        script_metrics::{self, ScriptMetrics},
         store,
         timeseries::RowTimeseries,
         timeseries_charts,
         view::{Comparison, Surface, TimeseriesCharts},
     },
+    results::blob,
     runs::model::Run,
     web::series_style::Marks,
 };
@@ -73,6 +78,19 @@ async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
         state.memory::<Cache>().keep(version, key, Arc::clone(&comparison));
     }
     Ok(Some(comparison))
+}
+
+/// Returns the script's own metrics of the runs that count.
+pub async fn script_metrics(state: &AppState, comparison: &Comparison) -> Result<ScriptMetrics> {
+    let runs = comparison.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs);
+    let mut summaries = BTreeMap::new();
+    for run in runs.filter(|run| run.counts()) {
+        let Some(body) = crate::runs::store::summary(&state.db.read, &run.id).await? else { continue };
+        let body = blob::unpack(&body).map_err(Error::internal)?;
+        // One that can't be read any more has no figures either.
+        summaries.extend(parse_own(&body).ok().map(|summary| (run.id.clone(), summary)));
+    }
+    Ok(script_metrics::script_metrics(comparison, &summaries))
 }
 
 /// Reads a query of `/compare`.

@@ -40,6 +40,7 @@ pub mod past;
 pub mod proposal;
 pub mod rendered;
 pub mod scatter;
+pub mod script_metrics;
 pub mod selection;
 pub mod sentence;
 pub mod setting;
@@ -63,10 +64,10 @@ use crate::app::state::AppState;
 
 /// Route of the page.
 pub fn router() -> Router<AppState> {
-    Router::new().route("/compare", get(pages::compare))
+    Router::new().route("/compare", get(pages::compare)).route("/compare/metrics", get(pages::metrics))
 }
 
 /// Route of the JSON API.
 pub fn api_router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(api::compare))
+    OpenApiRouter::new().routes(routes!(api::compare)).routes(routes!(api::metrics))
 }

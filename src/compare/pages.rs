@@ -26,6 +26,7 @@ use crate::{
         ci::Pipeline,
         load,
         rendered::Rendered,
+        script_metrics::ScriptMetrics,
         store,
         view::Comparison,
     },
@@ -125,6 +126,29 @@ pub async fn compare(Read(caller): Read, State(state): State<AppState>, RawQuery
     let acts = Actions::new(query, comparison.as_ref().map(|rendered| &***rendered), caller.scope);
     let shell = Shell::signed_in(title, Section::Compare, &caller.name);
     Ok(ComparePage { shell, builder, comparison, acts }.into_response())
+}
+
+/// The page of the scripts' own metrics.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "compare/metrics.html")]
+pub struct MetricsPage {
+    shell: Shell,
+    title: String,
+    back: String,
+    metrics: ScriptMetrics,
+}
+
+/// `GET /compare/metrics`, with the query of a comparison.
+pub async fn metrics(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<MetricsPage> {
+    let query = query.unwrap_or_default();
+    let comparison = load::from_query(&state, &query).await?;
+    let metrics = load::script_metrics(&state, &comparison).await?;
+    let shell = Shell::signed_in("Metrics of the script", Section::Compare, &caller.name);
+    Ok(MetricsPage { shell, title: comparison.title.clone(), back: format!("/compare?{query}"), metrics })
 }
 
 async fn fill_in(state: &AppState, query: &str) -> Result<Builder> {

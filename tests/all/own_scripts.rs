@@ -383,3 +383,28 @@ async fn a_secret_reaches_the_script_and_no_page_log_or_answer() {
     let refused = bench.user.post("/api/v1/experiments", &plan).await.refused(422);
     assert_eq!(refused, "parameters: API_TOKEN refers to a secret that is not stored here");
 }
+
+#[tokio::test]
+async fn metrics_of_a_script_are_compared_by_name() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let script = "import http from 'k6/http';
+        import { Counter, Trend } from 'k6/metrics';
+        const [checkout, baskets] = [new Trend('checkout', true), new Counter('baskets')];
+        export default function () { checkout.add(http.get(`${__ENV.BASE_URL}/hash`).timings.duration); baskets.add(2); }";
+    bench.user.post("/api/v1/scenarios", &json!({"name": "shop", "script": script})).await.ok();
+    let run = bench.run_of("shop", ORDINARY, &json!({})).await;
+    let id = text(&run["id"]);
+    let found = bench.user.get(&format!("/api/v1/compare/metrics?runs={id}")).await.ok().json();
+    let metrics = found["rows"][0]["metrics"].as_array().expect("metrics");
+    let named: Vec<_> = metrics.iter().map(|one| (text(&one["name"]), text(&one["statistic"]))).collect();
+    let named: Vec<_> = named.iter().map(|(name, statistic)| (name.as_str(), statistic.as_str())).collect();
+    assert_eq!(named, [("baskets", "per second"), ("checkout", "p50"), ("checkout", "p95")]);
+    let per_second = metrics[0]["cells"][0]["median"].as_f64().expect("a rate");
+    let expected = 2.0 * run["rps"].as_f64().expect("a rate");
+    assert!((per_second - expected).abs() < 0.1 * expected, "{per_second} of {expected}: {found}");
+    let page = bench.user.clone().in_browser().get(&format!("/compare/metrics?runs={id}")).await.ok().text();
+    assert!(page.contains("<code>checkout</code>") && page.contains("Metrics of the script"), "{page}");
+    let token = bench.app.token_secret(Scope::Read, None).await;
+    let table = as_user(&bench.app, &token, &["compare", &id, "--script-metrics"]).await.out;
+    assert!(table.contains("baskets") && table.contains("per second"), "{table}");
+}

@@ -5,7 +5,8 @@ use std::{fmt::Write, process::ExitCode};
 use brewbench::{
     app::ids::joined,
     compare::{
-        cell::Cell, metric::Metric, proposal::Proposal, selection::By, stat::Stat, trust::Trust, view::Comparison,
+        cell::Cell, metric::Metric, proposal::Proposal, script_metrics::ScriptMetrics, selection::By, stat::Stat,
+        trust::Trust, view::Comparison,
     },
     metrics,
 };
@@ -33,6 +34,9 @@ pub struct Compare {
     baseline: Option<String>,
     #[command(flatten)]
     how: CompareFlags,
+    /// Show the script's own metrics instead: custom ones, and those of protocols besides HTTP
+    #[arg(long, conflicts_with = "candidate")]
+    script_metrics: bool,
     #[command(flatten)]
     gate: Gate,
 }
@@ -48,12 +52,18 @@ Exit codes with --candidate:
 impl Compare {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, which, baseline, how, gate } = self;
+        let Self { common, which, baseline, how, script_metrics, gate } = self;
         if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
             return Ok(gate.run(&common, baseline, candidate, how.primary.as_deref()).await);
         }
         let connection = common.connect()?;
         let query = which.query(&connection, baseline, how).await?;
+        if script_metrics {
+            let request = connection.client.request(Method::GET, "api/v1/compare/metrics").query(&query);
+            let metrics: ScriptMetrics = connection.client.json(request).await?;
+            common.print(&metrics, metrics_text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let comparison = fetch(&connection.client, &query).await?;
         common.print(&comparison, text)?;
         Ok(ExitCode::SUCCESS)
@@ -162,6 +172,36 @@ pub fn text(comparison: &Comparison) -> String {
     }
     text + "\n" + &figures(comparison)
 }
+
+/// Formats the script's own metrics as a table for each setting.
+fn metrics_text(metrics: &ScriptMetrics) -> String {
+    let mut text = String::new();
+    for row in &metrics.rows {
+        let _ = writeln!(text, "{}", wrapped(&plain(&row.setting)));
+        if row.metrics.is_empty() {
+            text.push_str("The runs have no metrics of the script.\n");
+            continue;
+        }
+        let cells = row.metrics.iter().flat_map(|metric| metric.cells.iter().map(move |cell| (metric, cell)));
+        let head = ["metric", "of it", "target", ">median", ">runs", "difference"];
+        text.push_str(&table(&head, cells, |(metric, cell)| {
+            let unit = if metric.unit == "ms" { " ms" } else { "" };
+            vec![
+                cut_middle(&plain(&metric.name), MAX_METRIC),
+                metric.statistic.clone(),
+                cut_middle(&plain(&cell.label), MAX_METRIC),
+                format!("{}{unit}", metric.text(&cell.median)),
+                cell.runs.to_string(),
+                cell.difference().unwrap_or_default(),
+            ]
+        }));
+        let _ = writeln!(text, "Intervals: {} each, 95 % together.", row.level_text());
+    }
+    text
+}
+
+/// Letters of the name of a metric or target in a table.
+const MAX_METRIC: usize = 18;
 
 /// Wraps text to the terminal's width, or to 80 columns without a terminal.
 fn wrapped(text: &str) -> String {

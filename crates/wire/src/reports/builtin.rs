@@ -4,7 +4,7 @@ use super::names;
 use crate::reports::summary::{Contains, Kind};
 
 /// Returns kind and content of a built-in metric, ignoring tags; `None` for custom metrics.
-pub(super) fn lookup(name: &str) -> Option<(Kind, Contains)> {
+pub fn lookup(name: &str) -> Option<(Kind, Contains)> {
     Some(match names::base(name) {
         "http_reqs" | "iterations" | "dropped_iterations" | "ws_sessions" | "ws_msgs_sent" | "ws_msgs_received" => {
             (Kind::Counter, Contains::Default)
