@@ -1,0 +1,159 @@
+//! When requests start: at once after a response, after a rest, or on schedule.
+
+use std::collections::VecDeque;
+
+use super::Worker;
+use super::slot::Phase;
+use crate::clock::ms;
+use crate::schedule::Arrivals;
+use crate::work::Work;
+
+/// Connections of a thread that may be in the making at a time in a closed load, so that the target's queue does not
+/// overflow at the start.
+const MOST_CONNECTING: u64 = 128;
+
+/// Shortest and longest pause after a failure.
+const BACKOFF_NS: (u64, u64) = (ms(1), ms(1_000));
+
+/// How often connections follow a level that changes.
+const LEVEL_NS: u64 = ms(10);
+
+/// What starts requests.
+pub enum Pace {
+    /// Slots below this number send one request after the other.
+    Closed { active: usize },
+    /// Free slots take the arrivals.
+    Open {
+        arrivals: Box<Arrivals>,
+        /// Free slots that have been in use, the longest free one first, so that all take turns.
+        free: VecDeque<usize>,
+        /// Slots that have never been in use.
+        fresh: std::ops::Range<usize>,
+    },
+}
+
+impl Pace {
+    pub fn new(work: &Work, thread: u32) -> Self {
+        let slots = usize::try_from(work.connections(thread)).unwrap_or(usize::MAX);
+        match work.arrivals(thread) {
+            None => Self::Closed { active: 0 },
+            Some(arrivals) => {
+                Self::Open { arrivals: Box::new(arrivals), free: VecDeque::with_capacity(slots), fresh: 0..slots }
+            }
+        }
+    }
+
+    /// Returns the arrivals of an open load.
+    pub fn arrivals(&self) -> Option<&Arrivals> {
+        match self {
+            Self::Closed { .. } => None,
+            Self::Open { arrivals, .. } => Some(arrivals),
+        }
+    }
+
+    /// Returns the next intended start, if a slot is free for it.
+    pub fn next_start_ns(&self) -> Option<u64> {
+        match self {
+            Self::Open { arrivals, free, fresh } if !(free.is_empty() && fresh.is_empty()) => arrivals.next_ns(),
+            _ => None,
+        }
+    }
+
+    /// Returns when to compare the number of connections with the level again.
+    pub fn next_level_ns(&self, now_ns: u64) -> u64 {
+        match self {
+            Self::Closed { .. } => now_ns + LEVEL_NS,
+            Self::Open { .. } => u64::MAX,
+        }
+    }
+}
+
+impl Worker {
+    /// Lets as many connections send as the level of a closed load says.
+    pub(super) fn follow_level(&mut self) {
+        let Pace::Closed { active } = self.pace else { return };
+        let level = self.work.active_connections(self.thread, self.now_ns);
+        let level = usize::try_from(level).unwrap_or(usize::MAX).min(self.slots.len());
+        for place in active..level {
+            if self.connecting >= MOST_CONNECTING {
+                return;
+            }
+            self.pace = Pace::Closed { active: place + 1 };
+            if self.slots[place].phase == Phase::Off {
+                self.start(place, None);
+            }
+        }
+        if level < active {
+            self.pace = Pace::Closed { active: level };
+            for place in level..active {
+                if self.slots[place].phase == Phase::Resting {
+                    self.switch_off(place);
+                }
+            }
+        }
+    }
+
+    /// Starts the requests of an open load that are due, as far as connections are free.
+    pub(super) fn start_due(&mut self) {
+        while let Some(due_ns) = self.pace.next_start_ns() {
+            if due_ns > self.now_ns || self.is_draining {
+                return;
+            }
+            let Pace::Open { arrivals, free, fresh } = &mut self.pace else { return };
+            let Some(place) = free.pop_front().or_else(|| fresh.next()) else { return };
+            arrivals.advance();
+            let free_ns = self.slots[place].free_ns;
+            self.now_ns = self.clock.now_ns();
+            let late_ns = self.now_ns.saturating_sub(due_ns.max(free_ns));
+            let tally = self.tally();
+            tally.scheduling.record(late_ns);
+            tally.counts.waited += u64::from(free_ns > due_ns);
+            self.start(place, Some(due_ns));
+        }
+    }
+
+    /// Decides what a slot does after a request. It rests after a failure of its connection.
+    pub(super) fn follow_up(&mut self, place: usize, after_failure: bool) {
+        let slot = &mut self.slots[place];
+        let backoff_ns = BACKOFF_NS.0 << slot.failures.saturating_sub(1).min(10);
+        let rest_ns = if after_failure { backoff_ns.min(BACKOFF_NS.1) } else { self.work.think_ns };
+        slot.free_ns = self.now_ns;
+        let goes_on = match self.pace {
+            Pace::Closed { active } => place < active,
+            Pace::Open { .. } => true,
+        };
+        if self.is_draining || !goes_on {
+            self.switch_off(place);
+        } else if rest_ns > 0 {
+            slot.phase = Phase::Resting;
+            slot.wakes_ns = self.now_ns + rest_ns;
+            let until_ns = slot.wakes_ns;
+            self.timers.rest(place, until_ns);
+        } else {
+            self.release(place);
+        }
+    }
+
+    /// Wakes slots that have rested.
+    pub(super) fn wake(&mut self) {
+        while let Some((until_ns, place)) = self.timers.rested(self.now_ns) {
+            let slot = &mut self.slots[place];
+            // One that was switched off may rest again, until another time.
+            if slot.phase == Phase::Resting && slot.wakes_ns == until_ns {
+                slot.free_ns = until_ns;
+                self.release(place);
+            }
+        }
+    }
+
+    /// Lets a slot send the next request now, or when it is due.
+    fn release(&mut self, place: usize) {
+        match &mut self.pace {
+            Pace::Closed { .. } => self.start(place, None),
+            Pace::Open { free, .. } => {
+                self.slots[place].phase = Phase::Idle;
+                free.push_back(place);
+            }
+        }
+    }
+}
