@@ -82,6 +82,9 @@ impl Generator {
 
     fn start(&self, thread: u32, clock: Clock, stop: &Stop, outbox: Outbox) -> io::Result<JoinHandle<io::Result<()>>> {
         let (work, stop, named) = (Arc::clone(&self.work), stop.clone(), Builder::new().name(format!("load-{thread}")));
+        if self.work.http == HttpVersion::Two {
+            return named.spawn(move || crate::http2::run(&work, thread, clock, &stop, outbox));
+        }
         let worker = Worker::new(work, thread, clock, stop, outbox)?;
         named.spawn(move || worker.run())
     }

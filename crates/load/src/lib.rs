@@ -17,6 +17,7 @@ mod collector;
 mod content;
 pub mod events;
 pub mod generator;
+mod http2;
 pub mod latency;
 mod limits;
 mod message;

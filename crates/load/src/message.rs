@@ -1,9 +1,11 @@
 //! Requests as bytes, prepared before the load. Pure.
 
-use std::ops::Range;
+use bytes::Bytes;
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderName, HeaderValue, Method, Request};
 
 use crate::content::Expected;
-use crate::plan::{Request, Reuse};
+use crate::plan::{self, Reuse};
 use crate::share::Share;
 use crate::target::Target;
 
@@ -14,11 +16,15 @@ pub struct Message {
     paths: Vec<u8>,
     ends: Vec<usize>,
     before_path: Vec<u8>,
+    /// Length of the base path, at the end of `before_path`.
+    base_length: usize,
     after_path: Vec<u8>,
     /// The complete message if there is one path.
     complete: Vec<u8>,
-    /// The body's place in `after_path`.
-    body: Range<usize>,
+    /// The head for HTTP/2, with the first path.
+    head: Request<()>,
+    /// The body.
+    pub body: Bytes,
     /// What is expected of responses.
     pub expected: Expected,
     /// Whether it is a `HEAD` request, so that responses have no body.
@@ -29,8 +35,8 @@ pub struct Message {
 
 impl Message {
     /// Creates it from a request that was checked.
-    pub fn new(request: &Request, target: &Target, reuse: Reuse) -> Self {
-        let Request { method, paths, headers, body, weight: _, expect } = request;
+    pub fn new(request: &plan::Request, target: &Target, reuse: Reuse) -> Self {
+        let plan::Request { method, paths, headers, body, weight: _, expect } = request;
         let mut after_path = b" HTTP/1.1\r\n".to_vec();
         let mut field = |name: &str, value: &str| {
             for text in [name, ": ", value, "\r\n"] {
@@ -50,13 +56,14 @@ impl Message {
             field("Connection", "close");
         }
         after_path.extend_from_slice(b"\r\n");
-        let body_start = after_path.len();
         after_path.extend_from_slice(&body.0);
         let mut message = Self {
             paths: Vec::with_capacity(paths.iter().map(String::len).sum()),
             ends: Vec::with_capacity(paths.len()),
+            base_length: target.base_path.len(),
             before_path: format!("{method} {}", target.base_path).into_bytes(),
-            body: body_start..after_path.len(),
+            head: head(request, target),
+            body: Bytes::copy_from_slice(&body.0),
             after_path,
             complete: Vec::new(),
             expected: Expected::new(expect),
@@ -91,15 +98,43 @@ impl Message {
         &self.paths[start..self.ends[number]]
     }
 
-    /// Returns its body.
-    pub fn body(&self) -> &[u8] {
-        &self.after_path[self.body.clone()]
+    /// Returns its head for HTTP/2 with one of its paths.
+    pub fn head(&self, path: usize) -> Request<()> {
+        let mut head = self.head.clone();
+        if self.paths() > 1 {
+            let path = [&self.before_path[self.before_path.len() - self.base_length..], self.path(path)].concat();
+            let mut parts = head.uri().clone().into_parts();
+            parts.path_and_query = PathAndQuery::try_from(path).ok();
+            // Paths were checked, so that it is always one.
+            if let Ok(uri) = Uri::from_parts(parts) {
+                *head.uri_mut() = uri;
+            }
+        }
+        head
     }
 
     /// Returns the number of its paths.
     pub fn paths(&self) -> usize {
         self.ends.len()
     }
+}
+
+/// Returns the head of a request that was checked for HTTP/2, with its first path.
+fn head(request: &plan::Request, target: &Target) -> Request<()> {
+    let named = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
+    let authority = request.headers.iter().find(named).map_or(target.authority.as_str(), |(_, value)| value);
+    let scheme = if target.is_tls { "https" } else { "http" };
+    let path = request.paths.first().map_or("/", String::as_str);
+    let uri = format!("{scheme}://{authority}{}{path}", target.base_path);
+    let mut head = Request::new(());
+    *head.method_mut() = Method::from_bytes(request.method.as_bytes()).unwrap_or_default();
+    *head.uri_mut() = uri.parse().unwrap_or_default();
+    for (name, value) in request.headers.iter().filter(|field| !named(field)) {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            head.headers_mut().append(name, value);
+        }
+    }
+    head
 }
 
 /// Which path a thread takes next: threads and generators take turns, so that together they take each in order.
@@ -135,7 +170,7 @@ pub struct Weights {
 
 impl Weights {
     /// Creates it from the requests of a list.
-    pub fn new(requests: &[Request]) -> Self {
+    pub fn new(requests: &[plan::Request]) -> Self {
         let mut sum = 0;
         let sums = requests.iter().map(|request| {
             sum += u64::from(request.weight);
@@ -162,12 +197,11 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::plan::Body;
+    use crate::plan::{Body, Request};
 
     fn text(request: &Request, path: usize, reuse: Reuse) -> String {
         let target = Target::parse("http://example.org:8080/base/").expect("a target");
         let message = Message::new(request, &target, reuse);
-        assert_eq!(message.body(), request.body.0);
         String::from_utf8(message.bytes(path, &mut Vec::new()).to_vec()).expect("text")
     }
 
@@ -186,6 +220,22 @@ mod tests {
             text(&post, 1, Reuse::PerRequest),
             "POST /base/b?c HTTP/1.1\r\nHOST: x\r\nA: b\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody"
         );
+    }
+
+    #[test]
+    fn heads_for_http_2_have_the_same_path_authority_and_fields() {
+        let target = Target::parse("https://example.org:8080/base/").expect("a target");
+        let request = Request {
+            method: "PUT".to_owned(),
+            paths: vec!["/a".to_owned(), "/b?c".to_owned()],
+            headers: vec![("Host".to_owned(), "x".to_owned()), ("A".to_owned(), "b".to_owned())],
+            ..Request::get("/")
+        };
+        let message = Message::new(&request, &target, Reuse::KeepAlive);
+        assert_eq!(message.head(0).uri(), "https://x/base/a");
+        let head = message.head(1);
+        assert_eq!((head.uri().to_string().as_str(), head.method()), ("https://x/base/b?c", &http::Method::PUT));
+        assert_eq!((head.headers().len(), head.headers()["a"].as_bytes()), (1, &b"b"[..]));
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl ResponseReader {
 
     fn head(&mut self, input: &mut &[u8]) -> Result<Option<Head>, ProtocolError> {
         loop {
-            let Some(head) = self.any_head(input)? else { return Ok(None) };
+            let Some(mut head) = self.any_head(input)? else { return Ok(None) };
             match head.status {
                 101 => return Err(ProtocolError::Switched),
                 100..=199 if self.interim == MAX_INTERIM => return Err(ProtocolError::TooManyInterim),
@@ -126,7 +126,10 @@ impl ResponseReader {
                         _ if self.has_no_body || matches!(head.status, 204 | 304) => State::Sized(0),
                         Length::Sized(length) => State::Sized(length),
                         Length::Chunked => State::Chunked(Chunked::default()),
-                        Length::UntilClose => State::UntilClose,
+                        Length::UntilClose => {
+                            head.keeps_open = false;
+                            State::UntilClose
+                        }
                     };
                     return Ok(Some(head));
                 }

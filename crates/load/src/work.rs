@@ -22,8 +22,6 @@ pub struct Work {
     pub messages: Vec<Message>,
     /// How often each is sent.
     pub weights: Weights,
-    /// The target.
-    pub target: Target,
     /// Where connections go.
     pub address: SocketAddr,
     /// The version of HTTP, which is certain.
@@ -102,7 +100,6 @@ impl Work {
             address,
             security: Security::new(tls, &target, http)?,
             http,
-            target,
             level: Level::new(shape),
             model,
             reuse: *connection,
@@ -149,6 +146,11 @@ impl Work {
         // A ramp that reaches a level reaches it in spite of rounding.
         self.share(thread).count((self.level.at(ns) + 1e-9) as u64)
     }
+}
+
+/// Returns the pause after a number of failures in a row: 1 ms, and twice as long each time, up to a second.
+pub fn backoff_ns(failures: u32) -> u64 {
+    (ms(1) << failures.saturating_sub(1).min(10)).min(ms(1_000))
 }
 
 impl Model {

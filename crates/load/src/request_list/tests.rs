@@ -1,3 +1,5 @@
+//! Tests of reading request lists.
+
 use super::*;
 
 fn no_files(name: &str) -> Result<Vec<u8>, String> {

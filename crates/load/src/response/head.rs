@@ -86,7 +86,7 @@ fn framing(fields: &[httparse::Header<'_>], is_1_1: bool) -> Result<(bool, Lengt
         (Some(last), length) if last.eq_ignore_ascii_case(b"chunked") => {
             (keeps_open && is_1_1 && length.is_none(), Length::Chunked)
         }
-        (Some(_), _) | (None, None) => (false, Length::UntilClose),
+        (Some(_), _) | (None, None) => (keeps_open, Length::UntilClose),
         (None, Some(length)) => (keeps_open, Length::Sized(length)),
     })
 }

@@ -6,14 +6,11 @@ use super::Worker;
 use super::slot::Phase;
 use crate::clock::ms;
 use crate::schedule::Arrivals;
-use crate::work::Work;
+use crate::work::{Work, backoff_ns};
 
 /// Connections of a thread that may be in the making at a time in a closed load, so that the target's queue does not
 /// overflow at the start.
 const MOST_CONNECTING: u64 = 128;
-
-/// Shortest and longest pause after a failure.
-const BACKOFF_NS: (u64, u64) = (ms(1), ms(1_000));
 
 /// How often connections follow a level that changes.
 const LEVEL_NS: u64 = ms(10);
@@ -115,8 +112,7 @@ impl Worker {
     /// Decides what a slot does after a request. It rests after a failure of its connection.
     pub(super) fn follow_up(&mut self, place: usize, after_failure: bool) {
         let slot = &mut self.slots[place];
-        let backoff_ns = BACKOFF_NS.0 << slot.failures.saturating_sub(1).min(10);
-        let rest_ns = if after_failure { backoff_ns.min(BACKOFF_NS.1) } else { self.work.think_ns };
+        let rest_ns = if after_failure { backoff_ns(slot.failures) } else { self.work.think_ns };
         slot.free_ns = self.now_ns;
         let goes_on = match self.pace {
             Pace::Closed { active } => place < active,
