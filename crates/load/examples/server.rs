@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
+use nix::sys::socket::{Backlog, listen};
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, world!";
 
@@ -16,6 +17,8 @@ fn main() -> io::Result<()> {
     let address = address.parse().map_err(io::Error::other)?;
     let mut poll = Poll::new()?;
     let mut listener = TcpListener::bind(address)?;
+    // Thousands of connections may open at once.
+    listen(&listener, Backlog::new(4096)?)?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
     println!("{}", listener.local_addr()?);
     let mut events = Events::with_capacity(1024);

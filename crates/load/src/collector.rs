@@ -87,7 +87,8 @@ impl Collector {
         let shares = self.times.iter().map(|&(idle_ns, wall_ns)| busy(idle_ns, wall_ns));
         let busy = shares.fold(0.0, f64::max);
         let elapsed_ms = self.until_ns / 1_000_000;
-        Summary { elapsed_ms, busy, saturated: busy >= SATURATED, ..Summary::new(&self.total) }
+        let saturated = busy >= SATURATED && elapsed_ms >= 1_000;
+        Summary { elapsed_ms, busy, saturated, ..Summary::new(&self.total) }
     }
 }
 

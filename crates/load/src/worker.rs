@@ -66,7 +66,6 @@ pub struct Worker {
     now_ns: u64,
     open: u64,
     in_flight: u64,
-    connecting: u64,
     /// Set when the load has ended, and no request starts.
     is_draining: bool,
 }
@@ -92,7 +91,6 @@ impl Worker {
             now_ns: 0,
             open: 0,
             in_flight: 0,
-            connecting: 0,
             is_draining: false,
             timer_ns: 0,
             work,
@@ -211,7 +209,6 @@ impl Worker {
 
     /// Ends an attempt to connect without counting it as a failure.
     fn withdraw(&mut self, place: usize) {
-        self.connecting -= 1;
         self.in_flight -= 1;
         self.timers.set_deadline(place, u64::MAX);
         self.switch_off(place);

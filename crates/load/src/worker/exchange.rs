@@ -67,7 +67,6 @@ impl Worker {
         slot.is_used = false;
         slot.is_closed_by_target = false;
         slot.phase = Phase::Connecting;
-        self.connecting += 1;
         self.timers.set_deadline(place, self.now_ns + self.work.connect_timeout_ns);
         match transport {
             Ok(transport) => slot.transport = Some(transport),
@@ -101,7 +100,6 @@ impl Worker {
                 self.tally().connect.record(elapsed_ns);
                 self.tally().counts.opened += 1;
                 self.open += 1;
-                self.connecting -= 1;
                 self.begin(place);
             }
         }
@@ -240,9 +238,12 @@ impl Worker {
         self.in_flight -= 1;
         self.timers.set_deadline(place, u64::MAX);
         slot.failures = 0;
-        slot.is_used = true;
+        let was_used = std::mem::replace(&mut slot.is_used, true);
         if !slot.is_reusable(self.work.reuse) {
             self.close(place);
+        }
+        if !was_used {
+            self.confirm();
         }
         self.follow_up(place, false);
     }
@@ -285,7 +286,6 @@ impl Worker {
             None => slot.exchange.from_ns,
         };
         slot.failures += 1;
-        self.connecting -= u64::from(is_connecting);
         self.in_flight -= 1;
         let tally = &mut *self.outbox.tally;
         tally.counts.late += u64::from(self.now_ns > self.work.end_ns);

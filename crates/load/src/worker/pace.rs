@@ -8,9 +8,12 @@ use crate::clock::ms;
 use crate::schedule::Arrivals;
 use crate::work::{Work, backoff_ns};
 
-/// Connections of a thread that may be in the making at a time in a closed load, so that the target's queue does not
-/// overflow at the start.
-const MOST_CONNECTING: u64 = 128;
+/// Connections of a closed load, of all threads, that may wait for their first response before the next ones open: the
+/// shortest usual queue of a listening socket. If it overflows, connections wait for seconds.
+const MOST_WAITING: u32 = 128;
+
+/// A target that is slow for another reason gets more connections after this time.
+const PATIENCE_NS: u64 = ms(20);
 
 /// How often connections follow a level that changes.
 const LEVEL_NS: u64 = ms(10);
@@ -18,7 +21,13 @@ const LEVEL_NS: u64 = ms(10);
 /// What starts requests.
 pub enum Pace {
     /// Slots below this number send one request after the other.
-    Closed { active: usize },
+    Closed {
+        active: usize,
+        /// How many more may begin before one has its first response.
+        allowed: u32,
+        /// When it became the maximum again.
+        allowed_ns: u64,
+    },
     /// Free slots take the arrivals.
     Open {
         arrivals: Box<Arrivals>,
@@ -29,11 +38,15 @@ pub enum Pace {
     },
 }
 
+fn most_waiting(work: &Work) -> u32 {
+    (MOST_WAITING / work.threads).max(1)
+}
+
 impl Pace {
     pub fn new(work: &Work, thread: u32) -> Self {
         let slots = usize::try_from(work.connections(thread)).unwrap_or(usize::MAX);
         match work.arrivals(thread) {
-            None => Self::Closed { active: 0 },
+            None => Self::Closed { active: 0, allowed: most_waiting(work), allowed_ns: 0 },
             Some(arrivals) => {
                 Self::Open { arrivals: Box::new(arrivals), free: VecDeque::with_capacity(slots), fresh: 0..slots }
             }
@@ -68,25 +81,33 @@ impl Pace {
 impl Worker {
     /// Lets as many connections send as the level of a closed load says.
     pub(super) fn follow_level(&mut self) {
-        let Pace::Closed { active } = self.pace else { return };
+        let Pace::Closed { active: before, allowed, allowed_ns } = &mut self.pace else { return };
+        if self.now_ns >= *allowed_ns + PATIENCE_NS {
+            (*allowed, *allowed_ns) = (most_waiting(&self.work), self.now_ns);
+        }
         let level = self.work.active_connections(self.thread, self.now_ns);
         let level = usize::try_from(level).unwrap_or(usize::MAX).min(self.slots.len());
-        for place in active..level {
-            if self.connecting >= MOST_CONNECTING {
-                return;
-            }
-            self.pace = Pace::Closed { active: place + 1 };
+        let first = *before;
+        let active = level.min(first.saturating_add(*allowed as usize));
+        *allowed -= u32::try_from(active.saturating_sub(first)).unwrap_or(u32::MAX);
+        *before = active;
+        for place in first..active {
+            // One that was switched off before may still have its last request.
             if self.slots[place].phase == Phase::Off {
                 self.start(place, None);
             }
         }
-        if level < active {
-            self.pace = Pace::Closed { active: level };
-            for place in level..active {
-                if self.slots[place].phase == Phase::Resting {
-                    self.switch_off(place);
-                }
+        for place in active..first {
+            if self.slots[place].phase == Phase::Resting {
+                self.switch_off(place);
             }
+        }
+    }
+
+    /// Notes that a connection has its first response.
+    pub(super) fn confirm(&mut self) {
+        if let Pace::Closed { allowed, .. } = &mut self.pace {
+            *allowed = (*allowed + 1).min(most_waiting(&self.work));
         }
     }
 
@@ -115,7 +136,7 @@ impl Worker {
         let rest_ns = if after_failure { backoff_ns(slot.failures) } else { self.work.think_ns };
         slot.free_ns = self.now_ns;
         let goes_on = match self.pace {
-            Pace::Closed { active } => place < active,
+            Pace::Closed { active, .. } => place < active,
             Pace::Open { .. } => true,
         };
         if self.is_draining || !goes_on {
