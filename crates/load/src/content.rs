@@ -41,11 +41,14 @@ impl Expected {
         if let Some(expected) = self.length.filter(|&expected| expected != length) {
             return Some((Failure::Length, format!("{length} bytes instead of {expected}")));
         }
-        let content = body.content.take()?;
+        if !body.compares_content {
+            return None;
+        }
+        let content = &mut body.content;
         if self.contains.is_some() && !content.is_found {
             return Some((Failure::Body, "the body does not contain the text".to_owned()));
         }
-        if self.sha256.is_some_and(|expected| content.hash.finalize()[..] != expected) {
+        if self.sha256.is_some_and(|expected| content.hash.finalize_reset()[..] != expected) {
             return Some((Failure::Body, "the SHA-256 of the body differs".to_owned()));
         }
         None
@@ -56,7 +59,8 @@ impl Expected {
 #[derive(Debug, Default)]
 pub struct BodyCheck {
     length: u64,
-    content: Option<Content>,
+    compares_content: bool,
+    content: Content,
 }
 
 #[derive(Debug, Default)]
@@ -71,24 +75,30 @@ impl BodyCheck {
     /// Prepares for a body. `compares_content` is whether it belongs to the sample.
     pub fn begin(&mut self, compares_content: bool) {
         self.length = 0;
-        self.content = compares_content.then(Content::default);
+        self.compares_content = compares_content;
+        if compares_content {
+            self.content.hash.reset();
+            self.content.is_found = false;
+            self.content.tail.clear();
+        }
     }
 
     /// Whether its content is compared.
     pub fn compares_content(&self) -> bool {
-        self.content.is_some()
+        self.compares_content
     }
 
     /// Takes the next bytes of the body.
-    pub fn take(&mut self, bytes: &[u8], expected: &Expected) {
+    pub fn update(&mut self, bytes: &[u8], expected: &Expected) {
         self.length += bytes.len() as u64;
-        if let Some(content) = &mut self.content {
-            if expected.sha256.is_some() {
-                content.hash.update(bytes);
-            }
-            if let Some(finder) = &expected.contains {
-                content.find(bytes, finder);
-            }
+        if !self.compares_content {
+            return;
+        }
+        if expected.sha256.is_some() {
+            self.content.hash.update(bytes);
+        }
+        if let Some(finder) = &expected.contains {
+            self.content.find(bytes, finder);
         }
     }
 }
@@ -123,7 +133,7 @@ mod tests {
         let mut body = BodyCheck::default();
         body.begin(expected.is_about_content());
         for piece in pieces {
-            body.take(piece, &expected);
+            body.update(piece, &expected);
         }
         expected.failure(status, &mut body).map(|(failure, _)| failure)
     }

@@ -139,7 +139,7 @@ impl Context {
         let counts = &mut state.outbox.tally.counts;
         counts.bytes_in += received;
         counts.bytes_out += sent;
-        counts.idle_ns += idle.take();
+        counts.idle_ns += idle.reset();
         if !state.outbox.send(now_ns, open, in_flight, is_last) {
             self.stop.request();
         }
@@ -253,7 +253,7 @@ impl Idle {
     }
 
     /// Returns the time since the previous call.
-    fn take(&self) -> u64 {
+    fn reset(&self) -> u64 {
         self.total_ns.swap(0, Ordering::Relaxed)
     }
 }

@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn of(all: &[u64]) -> Latencies {
+    fn recorded(all: &[u64]) -> Latencies {
         let mut latencies = Latencies::default();
         for &ns in all {
             latencies.record(ns);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_second_is_the_upper_bound_of_bucket_0() {
-        let index = |ns| of(&[ns]).histogram().buckets().next().map(|(index, _)| index);
+        let index = |ns| recorded(&[ns]).histogram().buckets().next().map(|(index, _)| index);
         assert_eq!(index(1_000_000_000), Some(0));
         assert_eq!(index(1_000_000_001), Some(1));
         assert_eq!((index(2_000_000_000), index(500_000_000)), (Some(256), Some(-256)));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_shortest_and_the_longest_latency_have_a_bucket() {
-        let histogram = of(&[0, 1, u64::MAX]).histogram();
+        let histogram = recorded(&[0, 1, u64::MAX]).histogram();
         assert_eq!((histogram.zero(), histogram.total()), (1, 3));
     }
 
@@ -193,7 +193,7 @@ mod tests {
         #[test]
         fn each_latency_is_in_its_bucket_of_the_wire(exponent in 0..47_u32, mantissa: u64) {
             let ns = (mantissa | 1 << 63) >> (63 - exponent);
-            let histogram = of(&[ns]).histogram();
+            let histogram = recorded(&[ns]).histogram();
             let (index, _) = histogram.buckets().next().expect("one");
             let (low, high) = histogram.bounds_ms(index);
             let (ms, hair) = (ns as f64 / 1e6, 1.0 + 1e-12);
@@ -202,8 +202,8 @@ mod tests {
 
         #[test]
         fn parts_add_up(a in proptest::collection::vec(0..1_u64 << 40, 0..50), b in proptest::collection::vec(0..1_u64 << 20, 0..50)) {
-            let (all, mut sum) = (of(&[a.clone(), b.clone()].concat()), of(&a));
-            sum.add(&of(&b));
+            let (all, mut sum) = (recorded(&[a.clone(), b.clone()].concat()), recorded(&a));
+            sum.add(&recorded(&b));
             prop_assert_eq!(sum.histogram(), all.histogram());
             prop_assert_eq!((sum.total(), sum.range_ns()), (all.total(), all.range_ns()));
             prop_assert_eq!(sum.total(), (a.len() + b.len()) as u64);

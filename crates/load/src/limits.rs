@@ -47,6 +47,7 @@ pub fn local_fault(error: &io::Error, address: SocketAddr) -> Option<String> {
         }
         Errno::EMFILE => "may not open more files: raise the limit `nofile`, or use fewer connections".to_owned(),
         Errno::ENFILE => "has reached the system's limit of open files: raise fs.file-max".to_owned(),
+        Errno::ENOSPC => "may not watch more sockets: raise fs.epoll.max_user_watches".to_owned(),
         Errno::ENOBUFS | Errno::ENOMEM => "has no memory left for sockets: use fewer connections".to_owned(),
         _ => return None,
     };

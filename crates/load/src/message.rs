@@ -152,7 +152,7 @@ impl PathCursor {
 
     /// Returns the number of the next of some paths.
     #[expect(clippy::cast_possible_truncation, reason = "less than the number of paths")]
-    pub fn take(&mut self, paths: usize) -> usize {
+    pub fn next_path(&mut self, paths: usize) -> usize {
         if paths == 1 {
             return 0;
         }
@@ -242,7 +242,7 @@ mod tests {
     fn threads_take_all_paths_in_turns() {
         let mut cursors: Vec<_> = (0..4).map(|index| PathCursor::new(Share { index, of: 4 })).collect();
         let mut taken: Vec<usize> =
-            (0..6).flat_map(|_| cursors.iter_mut().map(|cursor| cursor.take(6)).collect::<Vec<_>>()).collect();
+            (0..6).flat_map(|_| cursors.iter_mut().map(|cursor| cursor.next_path(6)).collect::<Vec<_>>()).collect();
         assert_eq!(taken[..8], [0, 1, 2, 3, 4, 5, 0, 1]);
         taken.sort_unstable();
         assert_eq!(taken, (0..6).flat_map(|path| [path; 4]).collect::<Vec<_>>());

@@ -97,12 +97,12 @@ impl ResponseReader {
             State::Sized(0) => Ok(Piece::End),
             State::Sized(left) => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX);
-                let body = take(input, most);
+                let body = split_front(input, most);
                 *left -= body.len() as u64;
                 Ok(if body.is_empty() { Piece::More } else { Piece::Body(body) })
             }
             State::UntilClose => {
-                let body = take(input, usize::MAX);
+                let body = split_front(input, usize::MAX);
                 Ok(if body.is_empty() { Piece::More } else { Piece::Body(body) })
             }
             State::Chunked(chunked) => chunked.next(input),
@@ -143,12 +143,12 @@ impl ResponseReader {
             let parsed = head::parse(input)?;
             match parsed {
                 Some((head, length)) => {
-                    take(input, length);
+                    split_front(input, length);
                     return Ok(Some(head));
                 }
                 None if input.len() >= MAX_HEAD => return Err(ProtocolError::TooLong),
                 None => {
-                    self.partial.extend_from_slice(take(input, usize::MAX));
+                    self.partial.extend_from_slice(split_front(input, usize::MAX));
                     return Ok(None);
                 }
             }
@@ -162,17 +162,17 @@ impl ResponseReader {
             if self.partial.len() == MAX_HEAD {
                 return Err(ProtocolError::TooLong);
             }
-            take(input, usize::MAX);
+            split_front(input, usize::MAX);
             return Ok(None);
         };
-        take(input, length - before);
+        split_front(input, length - before);
         self.partial.clear();
         Ok(Some(head))
     }
 }
 
 /// Removes at most that many bytes from the start of the input.
-fn take<'a>(input: &mut &'a [u8], most: usize) -> &'a [u8] {
+fn split_front<'a>(input: &mut &'a [u8], most: usize) -> &'a [u8] {
     let (taken, rest) = input.split_at(input.len().min(most));
     *input = rest;
     taken

@@ -78,7 +78,7 @@ impl Context {
         state.in_flight += 1;
         Attempt {
             message,
-            path: state.cursors[number].take(message.paths()),
+            path: state.cursors[number].next_path(message.paths()),
             compares_content: is_about_content && state.contents % SAMPLE == 1,
             has_first_byte: false,
             from_ns: u64::MAX,
@@ -137,7 +137,7 @@ impl Context {
         check.begin(attempt.compares_content);
         while let Some(bytes) = body.data().await {
             let bytes = bytes?;
-            check.take(&bytes, &message.expected);
+            check.update(&bytes, &message.expected);
             body.flow_control().release_capacity(bytes.len())?;
         }
         body.trailers().await?;

@@ -1,6 +1,6 @@
 //! A body in chunks, with extensions and trailers. Pure.
 
-use super::{MAX_HEAD, Piece, ProtocolError, take};
+use super::{MAX_HEAD, Piece, ProtocolError, split_front};
 
 /// Where a body in chunks is.
 #[derive(Debug, Default)]
@@ -43,12 +43,12 @@ impl Chunked {
                 State::Done => return Ok(Piece::End),
                 State::Data(0) => self.state = State::DataReturn,
                 State::Data(left) => {
-                    let data = take(input, usize::try_from(*left).unwrap_or(usize::MAX));
+                    let data = split_front(input, usize::try_from(*left).unwrap_or(usize::MAX));
                     *left -= data.len() as u64;
                     return Ok(if data.is_empty() { Piece::More } else { Piece::Body(data) });
                 }
                 state => {
-                    let Some(&byte) = take(input, 1).first() else { return Ok(Piece::More) };
+                    let Some(&byte) = split_front(input, 1).first() else { return Ok(Piece::More) };
                     self.length += 1;
                     if self.length > MAX_HEAD {
                         return Err(ProtocolError::TooLong);

@@ -22,7 +22,7 @@ fn read(bytes: &[u8], lengths: &[usize], is_head_request: bool) -> Read {
     let mut rest = bytes;
     let mut lengths = lengths.iter().copied();
     loop {
-        let mut piece = take(&mut rest, lengths.next().unwrap_or(usize::MAX));
+        let mut piece = split_front(&mut rest, lengths.next().unwrap_or(usize::MAX));
         loop {
             match reader.next(&mut piece) {
                 Ok(Piece::More) => break,

@@ -18,7 +18,7 @@ impl Worker {
     /// Starts a request, on the slot's connection or on a new one.
     pub(super) fn start(&mut self, place: usize, intended_ns: Option<u64>) {
         let message = self.work.weights.draw(&mut self.rng);
-        let path = self.cursors[message].take(self.work.messages[message].paths());
+        let path = self.cursors[message].next_path(self.work.messages[message].paths());
         self.slots[place].exchange = Exchange { message, path, intended_ns, ..Exchange::default() };
         self.in_flight += 1;
         if self.slots[place].transport.is_some() {
@@ -175,7 +175,7 @@ impl Worker {
             match read {
                 Ok(0) => return self.end_of_connection(place, &io::ErrorKind::UnexpectedEof.into()),
                 Ok(length) => {
-                    self.take(place, &buffer[..length]);
+                    self.parse(place, &buffer[..length]);
                     // The next request may be on another connection.
                     let is_same = !matches!(self.slots[place].phase, Phase::Connecting | Phase::Handshaking);
                     if !is_same || (length < buffer.len() && short_is_complete) {
@@ -195,8 +195,8 @@ impl Worker {
         self.again.push(place);
     }
 
-    /// Takes bytes that have arrived.
-    fn take(&mut self, place: usize, mut bytes: &[u8]) {
+    /// Parses bytes that have arrived.
+    fn parse(&mut self, place: usize, mut bytes: &[u8]) {
         let slot = &mut self.slots[place];
         if slot.phase != Phase::Busy {
             self.outbox.tally.counts.unsolicited += 1;
@@ -211,7 +211,7 @@ impl Worker {
             match slot.reader.next(&mut bytes) {
                 Ok(Piece::More) => return,
                 Ok(Piece::Head(head)) => slot.exchange.head = Some(head),
-                Ok(Piece::Body(body)) => slot.body.take(body, &self.work.messages[slot.exchange.message].expected),
+                Ok(Piece::Body(body)) => slot.body.update(body, &self.work.messages[slot.exchange.message].expected),
                 Ok(Piece::End) => return self.complete(place, !bytes.is_empty()),
                 Err(error) => return self.fail(place, Failure::Protocol, error),
             }
