@@ -164,7 +164,7 @@ impl Context {
     /// Sends one request after the other while the level is above the number of the slot.
     async fn repeat(self: Rc<Self>, place: u64) {
         let mut slot = Slot::default();
-        while !self.is_draining() && place < self.state.borrow().active {
+        while !self.has_ended() && place < self.state.borrow().active {
             let rest_ns = self.exchange(&mut slot, None).await.unwrap_or(self.work.think_ns);
             if rest_ns > 0 {
                 tokio::time::sleep(Duration::from_nanos(rest_ns)).await;
@@ -190,7 +190,7 @@ impl Context {
                 self.freed.notified().await;
                 continue;
             };
-            if self.is_draining() {
+            if self.has_ended() {
                 return;
             }
             self.note_start(due_ns, slot.free_ns);
@@ -225,8 +225,9 @@ impl Context {
         state.outbox.tally.counts.dropped += dropped;
     }
 
-    fn is_draining(&self) -> bool {
-        self.state.borrow().is_draining
+    /// Whether no request starts any more.
+    fn has_ended(&self) -> bool {
+        self.clock.now_ns() >= self.work.end_ns || self.state.borrow().is_draining
     }
 }
 

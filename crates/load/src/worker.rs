@@ -186,19 +186,28 @@ impl Worker {
     fn drain(&mut self) {
         self.is_draining = true;
         let until_ns = self.now_ns.min(self.work.end_ns);
-        let dropped = self.pace.arrivals().map(|arrivals| arrivals.left_until(until_ns));
+        let dropped = self.pace.arrivals().map_or(0, |arrivals| arrivals.left_until(until_ns));
         for place in 0..self.slots.len() {
             match self.slots[place].phase {
-                Phase::Connecting | Phase::Handshaking => {
-                    self.withdraw(place);
-                    let counts = &mut self.tally().counts;
-                    *if dropped.is_some() { &mut counts.dropped } else { &mut counts.interrupted } += 1;
-                }
+                Phase::Connecting | Phase::Handshaking => self.give_up(place),
                 Phase::Idle | Phase::Resting => self.switch_off(place),
                 Phase::Off | Phase::Busy => {}
             }
         }
-        self.tally().counts.dropped += dropped.unwrap_or_default();
+        self.tally().counts.dropped += dropped;
+    }
+
+    /// Whether no request starts any more.
+    fn has_ended(&self) -> bool {
+        self.is_draining || self.now_ns >= self.work.end_ns
+    }
+
+    /// Ends an attempt to connect that takes longer than the load.
+    fn give_up(&mut self, place: usize) {
+        self.withdraw(place);
+        let is_open_model = self.pace.arrivals().is_some();
+        let counts = &mut self.tally().counts;
+        *if is_open_model { &mut counts.dropped } else { &mut counts.interrupted } += 1;
     }
 
     /// Closes a connection that has no request.

@@ -54,6 +54,10 @@ impl Context {
                 break Err((Failure::Connect, text));
             }
             let is_second = attempt.from_ns != u64::MAX;
+            if !is_second && self.has_ended() {
+                self.give_up(intended_ns.is_some());
+                return None;
+            }
             if !is_second {
                 attempt.from_ns = intended_ns.unwrap_or_else(|| self.clock.now_ns());
             }
@@ -66,6 +70,14 @@ impl Context {
             self.state.borrow_mut().outbox.tally.counts.resent += 1;
         };
         self.count_answer(slot, &attempt, answer)
+    }
+
+    /// Ends a request whose connection took longer than the load.
+    fn give_up(&self, is_open_model: bool) {
+        let mut state = self.state.borrow_mut();
+        state.in_flight -= 1;
+        let counts = &mut state.outbox.tally.counts;
+        *if is_open_model { &mut counts.dropped } else { &mut counts.interrupted } += 1;
     }
 
     /// Draws a request.

@@ -100,6 +100,10 @@ impl Worker {
                 self.tally().connect.record(elapsed_ns);
                 self.tally().counts.opened += 1;
                 self.open += 1;
+                if self.has_ended() && !self.slots[place].exchange.is_resent {
+                    self.slots[place].phase = Phase::Busy;
+                    return self.give_up(place);
+                }
                 self.begin(place);
             }
         }

@@ -114,14 +114,17 @@ impl Worker {
     /// Starts the requests of an open load that are due, as far as connections are free.
     pub(super) fn start_due(&mut self) {
         while let Some(due_ns) = self.pace.next_start_ns() {
-            if due_ns > self.now_ns || self.is_draining {
+            if due_ns > self.now_ns {
+                return;
+            }
+            self.now_ns = self.clock.now_ns();
+            if self.has_ended() {
                 return;
             }
             let Pace::Open { arrivals, free, fresh } = &mut self.pace else { return };
             let Some(place) = free.pop_front().or_else(|| fresh.next()) else { return };
             arrivals.advance();
             let free_ns = self.slots[place].free_ns;
-            self.now_ns = self.clock.now_ns();
             let late_ns = self.now_ns.saturating_sub(due_ns.max(free_ns));
             let tally = self.tally();
             tally.scheduling.record(late_ns);
@@ -132,6 +135,7 @@ impl Worker {
 
     /// Decides what a slot does after a request. It rests after a failure of its connection.
     pub(super) fn follow_up(&mut self, place: usize, after_failure: bool) {
+        let has_ended = self.has_ended();
         let slot = &mut self.slots[place];
         let rest_ns = if after_failure { backoff_ns(slot.failures) } else { self.work.think_ns };
         slot.free_ns = self.now_ns;
@@ -139,7 +143,7 @@ impl Worker {
             Pace::Closed { active, .. } => place < active,
             Pace::Open { .. } => true,
         };
-        if self.is_draining || !goes_on {
+        if has_ended || !goes_on {
             self.switch_off(place);
         } else if rest_ns > 0 {
             slot.phase = Phase::Resting;
