@@ -9,7 +9,7 @@ use brewbench_load::plan::{Body, Request, Reuse};
 use brewbench_load::tally::Failure;
 
 use super::server::{OK, Server};
-use super::{closed, open, plan, plan_of, run};
+use super::{assert_one_connection_each, closed, open, plan, plan_of, run};
 
 #[test]
 fn a_target_that_closes_after_each_response_costs_connections_but_no_errors() {
@@ -23,7 +23,7 @@ fn a_target_that_closes_after_each_response_costs_connections_but_no_errors() {
         plan.list.think_time_ms = think_time_ms;
         let (_, summary) = run(&plan);
         assert_eq!((summary.failed, summary.requests), (0, server.responses() - before), "{:?}", summary.errors);
-        assert_eq!(summary.opened, summary.requests);
+        assert_one_connection_each(&summary);
     }
 }
 

@@ -6,7 +6,7 @@ use brewbench_wire::job::hex;
 use sha2::{Digest, Sha256};
 
 use super::server::{OK, Server};
-use super::{closed, plan, plan_of, run};
+use super::{assert_one_connection_each, closed, plan, plan_of, run};
 
 #[test]
 fn what_the_server_counts_is_what_the_generator_reports() {
@@ -71,7 +71,8 @@ fn a_body_may_end_with_the_connection() {
     });
     let expect = Expect { length: Some(5), ..Expect::default() };
     let (_, summary) = run(&plan_of(&server, closed(2), Request { expect, ..Request::get("/") }));
-    assert_eq!((summary.failed, summary.requests, summary.opened), (0, server.responses(), server.connections()));
+    assert_eq!((summary.failed, summary.requests), (0, server.responses()));
+    assert_one_connection_each(&summary);
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn a_connection_that_the_target_announces_to_close_is_not_used_again() {
     });
     let (_, summary) = run(&plan(&server, closed(2)));
     assert_eq!((summary.failed, summary.resent, summary.requests), (0, 0, server.responses()));
-    assert_eq!(summary.opened, summary.requests);
+    assert_one_connection_each(&summary);
 }
 
 #[test]
@@ -91,8 +92,8 @@ fn each_request_may_have_a_connection_of_its_own() {
     let mut plan = plan(&server, closed(2));
     plan.list.connection = Reuse::PerRequest;
     let (_, summary) = run(&plan);
-    assert_eq!((summary.failed, summary.requests, summary.opened), (0, server.responses(), server.connections()));
-    assert_eq!(summary.requests, summary.opened);
+    assert_eq!((summary.failed, summary.requests), (0, server.responses()));
+    assert_one_connection_each(&summary);
 }
 
 #[test]

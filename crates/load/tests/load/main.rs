@@ -71,6 +71,12 @@ fn run(plan: &Plan) -> (Vec<Second>, Summary) {
     (seconds, summary)
 }
 
+/// Checks that each request had a connection of its own. Those in the making at the end have none.
+fn assert_one_connection_each(summary: &Summary) {
+    let opened = summary.requests..=summary.requests + summary.interrupted_requests;
+    assert!(opened.contains(&summary.opened), "{summary:?}");
+}
+
 /// Returns how many latencies are certainly at least as long.
 fn at_least(summary: &Summary, ms: f64) -> u64 {
     let histogram = &summary.succeeded.histogram;
