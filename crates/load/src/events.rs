@@ -69,7 +69,7 @@ pub struct Summary {
     /// Those of them that ended after the planned duration.
     pub late_requests: u64,
     /// Requests without a response at the end of the grace period; in a closed load also connections in the making at
-    /// the end. They are not among the requests.
+    /// its end. They are not among the requests.
     pub interrupted_requests: u64,
     /// Intended starts that never happened, because no connection was free. They are not among the requests.
     pub dropped: u64,

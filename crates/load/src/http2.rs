@@ -109,6 +109,8 @@ impl Context {
             self.follow_level();
             tokio::time::sleep(LEVEL.min(Duration::from_nanos(end_ns.saturating_sub(self.clock.now_ns())))).await;
         }
+        // Those that were due before the end start if a connection is free.
+        while !self.stop.is_requested() && self.start_next() {}
         self.drain();
         while self.state.borrow().in_flight > 0
             && self.clock.now_ns() < end_ns + self.work.grace_ns
@@ -185,25 +187,32 @@ impl Context {
             if due_ns > now_ns && timer.wait(due_ns - now_ns).await.is_err() {
                 return self.stop.fail("the load generator's timer failed".to_owned());
             }
-            let slot = self.state.borrow_mut().free.pop_front();
-            let Some(mut slot) = slot else {
-                self.freed.notified().await;
-                continue;
-            };
             if self.has_ended() {
                 return;
             }
-            self.note_start(due_ns, slot.free_ns);
-            let context = Rc::clone(&self);
-            spawn_local(async move {
-                if let Some(rest_ns) = context.exchange(&mut slot, Some(due_ns)).await {
-                    tokio::time::sleep(Duration::from_nanos(rest_ns)).await;
-                }
-                slot.free_ns = context.clock.now_ns();
-                context.state.borrow_mut().free.push_back(slot);
-                context.freed.notify_one();
-            });
+            if !self.start_next() {
+                self.freed.notified().await;
+            }
         }
+    }
+
+    /// Starts the next request of an open load, if a connection is free and there is one.
+    fn start_next(self: &Rc<Self>) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some(due_ns) = state.arrivals.as_ref().and_then(Arrivals::next_ns) else { return false };
+        let Some(mut slot) = state.free.pop_front() else { return false };
+        drop(state);
+        self.note_start(due_ns, slot.free_ns);
+        let context = Rc::clone(self);
+        spawn_local(async move {
+            if let Some(rest_ns) = context.exchange(&mut slot, Some(due_ns)).await {
+                tokio::time::sleep(Duration::from_nanos(rest_ns)).await;
+            }
+            slot.free_ns = context.clock.now_ns();
+            context.state.borrow_mut().free.push_back(slot);
+            context.freed.notify_one();
+        });
+        true
     }
 
     fn note_start(&self, due_ns: u64, free_ns: u64) {

@@ -138,6 +138,9 @@ impl Worker {
         let end_ns = self.work.end_ns;
         let has_ended = self.now_ns >= end_ns || self.stop.is_requested();
         if has_ended && !self.is_draining {
+            if !self.stop.is_requested() {
+                self.start_last();
+            }
             self.drain();
         }
         self.expire();
@@ -187,11 +190,12 @@ impl Worker {
         self.is_draining = true;
         let until_ns = self.now_ns.min(self.work.end_ns);
         let dropped = self.pace.arrivals().map_or(0, |arrivals| arrivals.left_until(until_ns));
+        let is_closed_model = self.pace.arrivals().is_none();
         for place in 0..self.slots.len() {
             match self.slots[place].phase {
-                Phase::Connecting | Phase::Handshaking => self.give_up(place),
+                Phase::Connecting | Phase::Handshaking if is_closed_model => self.give_up(place),
                 Phase::Idle | Phase::Resting => self.switch_off(place),
-                Phase::Off | Phase::Busy => {}
+                Phase::Off | Phase::Busy | Phase::Connecting | Phase::Handshaking => {}
             }
         }
         self.tally().counts.dropped += dropped;
@@ -202,12 +206,10 @@ impl Worker {
         self.is_draining || self.now_ns >= self.work.end_ns
     }
 
-    /// Ends an attempt to connect that takes longer than the load.
+    /// Ends an attempt to connect that takes longer than a closed load. In an open one, its request has started.
     fn give_up(&mut self, place: usize) {
         self.withdraw(place);
-        let is_open_model = self.pace.arrivals().is_some();
-        let counts = &mut self.tally().counts;
-        *if is_open_model { &mut counts.dropped } else { &mut counts.interrupted } += 1;
+        self.tally().counts.interrupted += 1;
     }
 
     /// Closes a connection that has no request.

@@ -54,8 +54,8 @@ impl Context {
                 break Err((Failure::Connect, text));
             }
             let is_second = attempt.from_ns != u64::MAX;
-            if !is_second && self.has_ended() {
-                self.give_up(intended_ns.is_some());
+            if !is_second && intended_ns.is_none() && self.has_ended() {
+                self.give_up();
                 return None;
             }
             if !is_second {
@@ -72,12 +72,11 @@ impl Context {
         self.count_answer(slot, &attempt, answer)
     }
 
-    /// Ends a request whose connection took longer than the load.
-    fn give_up(&self, is_open_model: bool) {
+    /// Ends a request whose connection took longer than a closed load. In an open one, it has started.
+    fn give_up(&self) {
         let mut state = self.state.borrow_mut();
         state.in_flight -= 1;
-        let counts = &mut state.outbox.tally.counts;
-        *if is_open_model { &mut counts.dropped } else { &mut counts.interrupted } += 1;
+        state.outbox.tally.counts.interrupted += 1;
     }
 
     /// Draws a request.

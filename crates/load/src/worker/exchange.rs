@@ -100,7 +100,8 @@ impl Worker {
                 self.tally().connect.record(elapsed_ns);
                 self.tally().counts.opened += 1;
                 self.open += 1;
-                if self.has_ended() && !self.slots[place].exchange.is_resent {
+                let Exchange { intended_ns, is_resent, .. } = self.slots[place].exchange;
+                if self.has_ended() && intended_ns.is_none() && !is_resent {
                     self.slots[place].phase = Phase::Busy;
                     return self.give_up(place);
                 }

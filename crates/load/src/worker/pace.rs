@@ -113,24 +113,33 @@ impl Worker {
 
     /// Starts the requests of an open load that are due, as far as connections are free.
     pub(super) fn start_due(&mut self) {
-        while let Some(due_ns) = self.pace.next_start_ns() {
-            if due_ns > self.now_ns {
-                return;
-            }
+        while let Some(due_ns) = self.pace.next_start_ns().filter(|&due_ns| due_ns <= self.now_ns) {
             self.now_ns = self.clock.now_ns();
             if self.has_ended() {
                 return;
             }
-            let Pace::Open { arrivals, free, fresh } = &mut self.pace else { return };
-            let Some(place) = free.pop_front().or_else(|| fresh.next()) else { return };
-            arrivals.advance();
-            let free_ns = self.slots[place].free_ns;
-            let late_ns = self.now_ns.saturating_sub(due_ns.max(free_ns));
-            let tally = self.tally();
-            tally.scheduling.record(late_ns);
-            tally.counts.waited += u64::from(free_ns > due_ns);
-            self.start(place, Some(due_ns));
+            self.start_next(due_ns);
         }
+    }
+
+    /// Starts the requests that were due before the end, as far as connections are free. Later ones are too late.
+    pub(super) fn start_last(&mut self) {
+        while let Some(due_ns) = self.pace.next_start_ns() {
+            self.now_ns = self.clock.now_ns();
+            self.start_next(due_ns);
+        }
+    }
+
+    fn start_next(&mut self, due_ns: u64) {
+        let Pace::Open { arrivals, free, fresh } = &mut self.pace else { return };
+        let Some(place) = free.pop_front().or_else(|| fresh.next()) else { return };
+        arrivals.advance();
+        let free_ns = self.slots[place].free_ns;
+        let late_ns = self.now_ns.saturating_sub(due_ns.max(free_ns));
+        let tally = self.tally();
+        tally.scheduling.record(late_ns);
+        tally.counts.waited += u64::from(free_ns > due_ns);
+        self.start(place, Some(due_ns));
     }
 
     /// Decides what a slot does after a request. It rests after a failure of its connection.

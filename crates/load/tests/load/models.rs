@@ -19,8 +19,8 @@ fn a_rate_starts_exactly_its_number_of_requests() {
     let mut plan = plan(&server, open(301, 1, 20));
     plan.threads = Some(2);
     let (_, summary) = run(&plan);
-    assert_eq!((summary.requests, summary.failed, summary.dropped, server.requests()), (301, 0, 0, 301));
-    assert_eq!(summary.scheduling.histogram.total(), 301);
+    assert_eq!((summary.requests + summary.dropped, summary.failed), (301, 0));
+    assert_eq!((summary.requests, summary.scheduling.histogram.total()), (server.requests(), server.requests()));
     assert!(summary.opened <= 20 && summary.opened == server.connections());
 }
 
@@ -40,8 +40,10 @@ fn the_parts_of_several_generators_add_up_to_the_load() {
             let parts = [part(0), part(1)];
             parts.map(|part| part.join().expect("a load")).into()
         });
-        let sum: u64 = parts.iter().map(|part| part.requests + part.dropped).sum();
-        assert_eq!((sum, server.requests() - before), (expected, expected));
+        let sum = |of: fn(&Summary) -> u64| parts.iter().map(of).sum::<u64>();
+        // A slow machine may have no connection free at the end.
+        assert_eq!(sum(|part| part.requests + part.dropped), expected);
+        assert_eq!(sum(|part| part.requests), server.requests() - before);
     }
 }
 
@@ -96,7 +98,7 @@ fn a_stall_shows_in_an_open_load_as_theory_says_and_not_in_a_closed_one() {
     const RATE: u32 = 400;
     let server = stalling(200);
     let (_, summary) = run(&plan(&server, open(RATE, 3, 10)));
-    assert_eq!((summary.requests, summary.failed, summary.dropped), (1_200, 0, 0));
+    assert_eq!((summary.requests + summary.dropped, summary.failed), (1_200, 0));
     // The stall begins with request 200 or later, and request 200 + n should start n/400 s after it: it waits for the
     // rest of the second at least. A slow machine only makes it wait longer.
     for ms in [50.0, 250.0, 500.0, 750.0, 950.0] {
