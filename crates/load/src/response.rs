@@ -27,7 +27,7 @@ pub enum ProtocolError {
     #[error("the response is not HTTP/1: {0}")]
     Head(httparse::Error),
     /// The head or the trailers do not end.
-    #[error("the response has a head or trailers of more than 64 KiB")]
+    #[error("the response has a head or trailers of more than 64 KiB or 128 fields")]
     TooLong,
     /// Too many interim responses.
     #[error("the response has more than 32 interim responses before it")]
