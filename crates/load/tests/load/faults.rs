@@ -123,7 +123,9 @@ fn an_answer_before_the_request_is_read_counts() {
     let body = Body(vec![b'x'; 10_000_000]);
     let request = Request { method: "POST".to_owned(), body, ..Request::get("/") };
     let (_, summary) = run(&plan_of(&server, closed(1), request.clone()));
-    assert!(summary.requests > 0 && summary.requests == server.responses(), "{summary:?}");
+    // It answers connections in the making at the end, too.
+    let answered = summary.requests..=summary.requests + summary.interrupted_requests;
+    assert!(summary.requests > 0 && answered.contains(&server.responses()), "{summary:?}");
     assert_eq!(summary.statuses, [(413, summary.requests)]);
     // Closing at once resets the connection, which may destroy the response.
     let rude = Server::start(|connection| connection.respond(response));

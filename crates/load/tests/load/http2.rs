@@ -55,6 +55,7 @@ impl Server {
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
                 while let Ok((stream, _)) = listener.accept().await {
+                    stream.set_nodelay(true).expect("an option");
                     let (acceptor, counts) = (acceptor.clone(), Arc::clone(&counts));
                     tokio::spawn(async move {
                         match acceptor {
