@@ -1,0 +1,36 @@
+//! brewbench's own HTTP load generator: it measures servers that are faster than k6 can load them.
+//!
+//! A [`Plan`](plan::Plan) says what to do, [`Generator`](generator::Generator) does it, and
+//! [`Event`](events::Event)s report it. The program `brewbench-load` reads a plan from its standard input and writes the
+//! events to its standard output.
+//!
+//! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML.
+//! - `work`, `message`, `target`, `tls`: the plan, prepared. `share` splits it, `schedule` says when requests start.
+//! - `worker`: a thread with HTTP/1 connections; `transport`, `response`, `content`: their bytes. `http2`: one with HTTP/2.
+//! - `tally`, [`latency`], `outbox`, `collector`: counting, without locks.
+//! - [`generator`], [`stop`]: the threads, and their end. `limits`: what this machine allows.
+//!
+//! Times are nanoseconds since the start of the load, on the monotonic clock.
+
+mod clock;
+mod collector;
+mod content;
+pub mod events;
+pub mod generator;
+mod http2;
+pub mod latency;
+mod limits;
+mod message;
+mod outbox;
+pub mod plan;
+pub mod request_list;
+mod response;
+mod schedule;
+mod share;
+pub mod stop;
+pub mod tally;
+mod target;
+mod tls;
+mod transport;
+mod work;
+mod worker;
