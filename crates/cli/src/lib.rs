@@ -81,6 +81,8 @@ enum Command {
     /// List, watch, pause and extend experiments
     #[command(subcommand)]
     Experiment(experiment::Experiment),
+    /// Load a URL or a list of requests from this machine, without a server
+    Load(load::LoadCommand),
     /// Compare runs; with --candidate, pass or fail a candidate for CI
     Compare(compare::Compare),
     /// Manage baselines: named sets of runs to compare with
@@ -181,6 +183,7 @@ impl Cli {
             Command::Login(login) => login.run().await?,
             Command::Run(run) => return run.run().await,
             Command::Experiment(experiment) => return experiment.run().await,
+            Command::Load(load) => return load.run().await,
             Command::Compare(compare) => return compare.run().await,
             Command::Baseline(baseline) => baseline.run().await?,
             Command::Difference(difference) => difference.run().await?,

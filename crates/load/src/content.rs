@@ -123,7 +123,7 @@ impl Content {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_wire::job::hex;
+    use brewbench_wire::hex;
     use proptest::prelude::*;
 
     use super::*;

@@ -6,6 +6,7 @@ pub mod export;
 mod field_flags;
 pub mod import;
 pub mod list;
+mod load_flags;
 pub mod logs;
 pub mod new;
 pub mod rejudge;

@@ -15,10 +15,8 @@ use clap::{Args, ValueEnum};
 use crate::{
     common::{Common, pair},
     exit_code::judge,
-    experiment,
-    load::LoadFlags,
-    progress,
-    run::field_flags::FieldFlags,
+    experiment, progress,
+    run::{field_flags::FieldFlags, load_flags::LoadFlags},
     table,
 };
 

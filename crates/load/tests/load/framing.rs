@@ -2,7 +2,7 @@
 
 use brewbench_load::plan::{Body, Expect, Request, Reuse};
 use brewbench_load::tally::Failure;
-use brewbench_wire::job::hex;
+use brewbench_wire::hex;
 use sha2::{Digest, Sha256};
 
 use super::server::{OK, Server};
