@@ -120,7 +120,7 @@ impl LoadCommand {
             }
         });
         if !self.json {
-            println!("{}{}, {}", plan.url, self.path_of(&plan), describe(&plan.load).replace('\u{a0}', " "));
+            println!("{}{}, {}", plan.url, self.path_of(&plan), words(&plan.load));
         }
         let summary = spawn_blocking(move || load(&plan, &stop, is_shown)).await??;
         interrupt.abort();
@@ -129,7 +129,8 @@ impl LoadCommand {
         } else {
             print!("{}", text(&summary));
         }
-        Ok(if summary.fault.is_some() || summary.requests == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let is_measured = summary.fault.is_none() && summary.requests > summary.failed;
+        Ok(if is_measured { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {
@@ -217,6 +218,15 @@ fn load(plan: &Plan, stop: &Stop, is_shown: bool) -> anyhow::Result<Summary> {
     }
 }
 
+/// Describes a load, whose iterations are requests.
+fn words(load: &Load) -> String {
+    let level = describe(load).replace('\u{a0}', " ").replace("iteration", "request");
+    match load.duration() {
+        Some(lasts) => format!("{level} for {}", format::duration(Some(lasts.as_secs_f64())).text()),
+        None => level,
+    }
+}
+
 /// What is shown of a second while the load runs.
 fn line(second: &Second) -> String {
     let at = |q| milliseconds(second.succeeded.quantile(q).map(|quantile| quantile.estimate));
@@ -255,9 +265,11 @@ fn text(summary: &Summary) -> String {
     }
     text.push('\n');
     let rows = [("latency", &summary.succeeded), ("first byte", &summary.first_byte), ("connect", &summary.connect)];
-    let rows = rows.into_iter().filter(|(_, times)| !times.histogram.is_empty());
+    let rows: Vec<_> = rows.into_iter().filter(|(_, times)| !times.histogram.is_empty()).collect();
     let head = ["ms", ">mean", ">min", ">p50", ">p90", ">p99", ">p99.9", ">max"];
-    text.push_str(&table(&head, rows, |(name, times)| [vec![name.to_owned()], figures(times)].concat()));
+    if !rows.is_empty() {
+        text.push_str(&table(&head, rows, |(name, times)| [vec![name.to_owned()], figures(times)].concat()));
+    }
     if summary.saturated {
         text.push_str("! The load generator was busy all the time: the target may be faster.\n");
     }
