@@ -1,15 +1,113 @@
-//! Reads a report of any supported load generator and version. Pure.
+//! Reads a file of any format in [`FORMATS`]: finds the reports in it, and has each of them read and checked. Pure.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use serde_json::value::RawValue;
+
+use crate::reports::check;
 use crate::reports::encoding::decoded;
-use crate::reports::json::Node;
+use crate::reports::formats::{FORMATS, Format, Reader, Recognised};
+use crate::reports::input::document::Document;
+use crate::reports::input::lines::{self, ReportLine};
+use crate::reports::input::unpack::{self, Records};
+use crate::reports::input::{code_page, prefix};
+use crate::reports::report::Report;
 use crate::reports::summary::Summary;
-use crate::reports::validate::{Fault, Place};
-use crate::reports::{handle_summary, load, machine_readable};
+use crate::reports::validate::{Fault, Place, shown};
 
-/// Reads a summary of any shape. The caller must limit its size.
+/// Maximum number of reports in one file.
+const REPORTS_MAX: usize = 20_000;
+
+/// Maximum number of places in a text that are tried as JSON.
+const JSON_TRIES: usize = 200;
+
+/// How far above a report its heading may be, lines.
+const HEADING_ABOVE: usize = 6;
+
+/// What a file contains.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents {
+    /// At least one, in their order in the file.
+    pub reports: Vec<Report>,
+    /// What was removed before the reports were read.
+    pub stripped: BTreeSet<&'static str>,
+}
+
+/// Reads all reports of a file of any format. Large files are read as a stream, in bounded memory.
+///
+/// Fails with the first error found, and if no format is recognised; then it names those that come near.
+pub fn read(source: impl Read) -> Result<Contents, Fault> {
+    let opened = unpack::open(source)?;
+    let mut stripped: BTreeSet<&'static str> = opened.compression.into_iter().collect();
+    let head = opened.head;
+    let is_plain = std::str::from_utf8(&head).is_ok_and(|_| !head.contains(&0))
+        || std::str::from_utf8(&head).is_err_and(|error| error.error_len().is_none());
+    let mut near = None;
+    if is_plain {
+        let start = String::from_utf8_lossy(&head);
+        let start = start.strip_prefix('\u{feff}').unwrap_or(&start);
+        for (format, is, read) in record_formats() {
+            match is(start) {
+                Recognised::Yes => {
+                    let mut all = opened.all;
+                    skip_mark(&mut all, &head, &mut stripped)?;
+                    let reports = checked(read(&mut Records::new(all))?, format)?;
+                    return Ok(Contents { reports, stripped });
+                }
+                Recognised::Near(why) => near = near.or(Some((format, why))),
+                Recognised::No => {}
+            }
+        }
+    }
+    let bytes = unpack::document(opened.all)?;
+    let text = decoded(&bytes).map_err(|fault| Place::root("the document").fault(fault))?;
+    if text.len() < bytes.len() || matches!(text, Cow::Owned(_)) {
+        stripped.insert(if matches!(text, Cow::Owned(_)) { "UTF-16" } else { "a byte order mark" });
+    }
+    let reports = if is_json(&text) { documents(&text) } else { texts(&text, near, &mut stripped) }?;
+    Ok(Contents { reports, stripped })
+}
+
+type ReadRecords = fn(&mut dyn Read) -> Result<Vec<Report>, Fault>;
+
+fn record_formats() -> impl Iterator<Item = (&'static Format, fn(&str) -> Recognised, ReadRecords)> {
+    FORMATS.iter().filter_map(|format| match format.reader {
+        Reader::Records { is, read } => Some((format, is, read)),
+        _ => None,
+    })
+}
+
+fn skip_mark(all: &mut impl Read, head: &[u8], stripped: &mut BTreeSet<&'static str>) -> Result<(), Fault> {
+    if head.starts_with(b"\xef\xbb\xbf") {
+        stripped.insert("a byte order mark");
+        all.read_exact(&mut [0; 3]).map_err(|error| unpack::to_fault(&error))?;
+    }
+    Ok(())
+}
+
+fn checked(mut reports: Vec<Report>, format: &'static Format) -> Result<Vec<Report>, Fault> {
+    if reports.len() > REPORTS_MAX {
+        return Err(Place::root("the file").fault(format_args!("has more than {REPORTS_MAX} reports")));
+    }
+    for report in &mut reports {
+        check::finish(report, format).map_err(|fault| match &report.name {
+            Some(name) => Fault { place: format!("{}: {}", shown(name), fault.place), ..fault },
+            None => fault,
+        })?;
+    }
+    if reports.is_empty() {
+        return Err(Place::root("the file").fault(format_args!("is {}, but has no results", format.title)));
+    }
+    Ok(reports)
+}
+
+/// Reads a summary of any format with one report: k6's own, or the values of another tool. The caller must limit its
+/// size.
 ///
 /// Fails with the first error found. A summary that was read has HTTP requests and a duration, and all of its values
-/// could have been measured by k6. If it reports the load separately, it has only that: see [`load`].
+/// could have been measured. If it reports the load separately, it has only that: see [`load`](super::load).
 pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
     let summary = parse_own(bytes)?;
     crate::reports::values::judge_requests(&summary)?;
@@ -18,13 +116,12 @@ pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
 
 /// Reads the summary of a run, of which more is known: it may have no HTTP requests, and then no duration.
 pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
-    let bytes = decoded(bytes).map_err(|fault| Place::root("the document").fault(fault))?;
-    let mut summary = if is_json(&bytes) { read_json(&bytes)? } else { crate::reports::text::read(&bytes)? };
-    summary.remove_negative_minima();
-    load::keep(&mut summary);
-    crate::reports::values::judge(&summary)?;
-    summary.forget_unevaluated_thresholds();
-    Ok(summary)
+    let mut reports = read(bytes)?.reports;
+    let count = reports.len();
+    match reports.pop() {
+        Some(report) if count == 1 => report.into_summary(),
+        _ => Err(Place::root("the file").fault(format_args!("has {count} reports: import them as several runs"))),
+    }
 }
 
 /// Whether the input is read as JSON; text reports never start like JSON.
@@ -39,28 +136,220 @@ pub fn is_json(bytes: &[u8]) -> bool {
     })
 }
 
-fn read_json(bytes: &[u8]) -> Result<Summary, Fault> {
-    let document = crate::reports::json::read(bytes)?;
-    match (document.get("results"), document.get("metrics")) {
-        (Some(results), _) if matches!(results.get("metrics"), Some(Node::List(_))) => {
-            machine_readable::read(&document, results)
-        }
-        (_, Some(metrics)) => {
-            let entries = metrics.entries(&Place::root("metrics"))?;
-            if handle_summary::recognises(entries) {
-                handle_summary::read(&document, entries)
-            } else {
-                crate::reports::export::read(&document, entries)
+/// Reads a file of JSON documents.
+fn documents(bytes: &[u8]) -> Result<Vec<Report>, Fault> {
+    let unreadable = || match crate::reports::json::read(bytes) {
+        Err(fault) => fault,
+        Ok(_) => Place::root("the document").fault("is not valid UTF-8"),
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| unreadable())?;
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    let (mut reports, mut count) = (Vec::new(), 0);
+    while let Some(value) = values.next() {
+        let Ok(value) = value else {
+            // What was read before may be followed by a line of another program.
+            if reports.is_empty() || text.get(values.byte_offset()..).is_some_and(|rest| rest.contains(['{', '['])) {
+                return Err(unreadable());
             }
-        }
-        _ => Err(unrecognized(&document)),
+            break;
+        };
+        count += 1;
+        let start = values.byte_offset() - value.get().len();
+        let line = text.get(..start).map(|before| before.matches('\n').count() + 1);
+        let (format, found) = document(value.get())?;
+        let found = checked(found, format)?;
+        reports.extend(found.into_iter().map(|report| Report { line: line.filter(|_| count > 1), ..report }));
     }
+    if count == 0 { Err(unreadable()) } else { Ok(reports) }
 }
 
-pub(super) fn unrecognized(document: &Node<'_>) -> Fault {
+/// Recognises and reads one document.
+fn document(text: &str) -> Result<(&'static Format, Vec<Report>), Fault> {
+    let document = Document::new(text);
+    let mut near = None;
+    for format in FORMATS {
+        let Reader::Json { is, read } = format.reader else { continue };
+        match is(&document) {
+            Recognised::Yes => return Ok((format, read(&document)?)),
+            Recognised::Near(why) => near = near.or(Some((format, why))),
+            Recognised::No => {}
+        }
+    }
+    // Says where it is damaged, if it is.
+    crate::reports::json::read(text.as_bytes())?;
     let what = document.what();
-    Place::root("the document").fault(format_args!(
-        "is {what}, but not from k6: expected an object with \"metrics\" (handleSummary, --summary-export) or a list \
-         \"results.metrics\" (--new-machine-readable-summary)"
-    ))
+    Err(Place::root("the document").fault(match near {
+        Some((format, why)) => format!("is {what} like {}, but {why}", format.title),
+        None => format!("is {what}, but of no known format: expected {}", titles(|reader| matches!(reader, Reader::Json { .. }))),
+    }))
+}
+
+fn titles(is: impl Fn(&Reader) -> bool) -> String {
+    let titles: Vec<_> = FORMATS.iter().filter(|format| is(&format.reader)).map(|format| format.title).collect();
+    titles.join(", ")
+}
+
+/// A report found in a text.
+struct Block {
+    start: usize,
+    found: Found,
+}
+
+enum Found {
+    Text(&'static Format, fn(&[ReportLine]) -> Result<Report, Fault>),
+    /// Already read, up to this line.
+    Json(usize, Vec<Report>),
+}
+
+/// Reads the reports in a text.
+fn texts(
+    bytes: &[u8],
+    near: Option<(&'static Format, &'static str)>,
+    stripped: &mut BTreeSet<&'static str>,
+) -> Result<Vec<Report>, Fault> {
+    let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
+    let restored = code_page::restored(text);
+    if restored.is_some() {
+        stripped.insert("characters that were read in another encoding");
+    }
+    let mut lines = lines::cleaned(restored.as_deref().unwrap_or(text), stripped);
+    let mut blocks = blocks(&lines)?;
+    if blocks.is_empty() {
+        let mut also = BTreeSet::new();
+        let plain = prefix::without(&lines, &mut also);
+        let found = self::blocks(&plain)?;
+        if !found.is_empty() {
+            stripped.extend(also);
+            (lines, blocks) = (plain, found);
+        }
+    }
+    if blocks.is_empty() {
+        return Err(unknown(&lines, near));
+    }
+    if lines.iter().any(ReportLine::is_fence) {
+        stripped.insert("the fences of Markdown");
+    }
+    read_blocks(&lines, blocks)
+}
+
+fn read_blocks(lines: &[ReportLine], blocks: Vec<Block>) -> Result<Vec<Report>, Fault> {
+    let mut reports = Vec::new();
+    let mut before = 0;
+    let next: Vec<usize> = blocks.iter().skip(1).map(|block| block.start).chain([lines.len()]).collect();
+    let is_one = blocks.len() == 1;
+    for (Block { start, found }, next) in blocks.into_iter().zip(next) {
+        let heading = heading(lines.get(before..start).unwrap_or_default());
+        let line = lines.get(start).map(|line| line.number);
+        let (end, found) = match found {
+            Found::Json(end, found) => (end, found),
+            Found::Text(format, read) => {
+                let block = lines.get(start..next).unwrap_or_default();
+                let fence = block.iter().position(ReportLine::is_fence).unwrap_or(block.len());
+                let report = read(block.get(..fence).unwrap_or_default())?;
+                (start + fence, checked(vec![report], format)?)
+            }
+        };
+        let placed = |report: Report| Report { heading: heading.clone(), line: line.filter(|_| !is_one), ..report };
+        reports.extend(found.into_iter().map(placed));
+        before = end;
+    }
+    Ok(reports)
+}
+
+/// Returns the last heading of Markdown before a report, or else the text right above it.
+fn heading(above: &[ReportLine]) -> Option<String> {
+    let is_heading = |line: &&ReportLine| line.text.starts_with('#') && line.text.trim_start_matches('#').starts_with(' ');
+    let is_text = |line: &&ReportLine| !line.is_fence() && line.text.contains(|letter: char| letter.is_alphanumeric());
+    let found = above.iter().rev().find(is_heading).or_else(|| above.iter().rev().take(HEADING_ABOVE).find(is_text))?;
+    let text = found.text.trim_start_matches(['#', ' ', '$', '=', '-', '*']).trim_end_matches(['*', '=', '-', ':', ' ']);
+    (!text.is_empty()).then(|| text.chars().take(200).collect())
+}
+
+/// Finds all reports in a text, ascending.
+fn blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
+    let mut blocks: Vec<Block> = Vec::new();
+    for format in FORMATS {
+        let Reader::Text { starts, read, .. } = format.reader else { continue };
+        for start in starts(lines) {
+            if !blocks.iter().any(|block| block.start == start) {
+                blocks.push(Block { start, found: Found::Text(format, read) });
+            }
+        }
+        if blocks.len() > REPORTS_MAX {
+            return Err(Place::root("the file").fault(format_args!("has more than {REPORTS_MAX} reports")));
+        }
+    }
+    blocks.extend(json_blocks(lines)?);
+    blocks.sort_by_key(|block| block.start);
+    let ends: Vec<(usize, usize)> = blocks
+        .iter()
+        .filter_map(|block| match block.found {
+            Found::Json(end, _) => Some((block.start, end)),
+            Found::Text(..) => None,
+        })
+        .collect();
+    blocks.retain(|block| !ends.iter().any(|(start, end)| *start < block.start && block.start < *end));
+    Ok(blocks)
+}
+
+/// Finds and reads JSON documents among the lines of a text.
+fn json_blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
+    let all: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let all = all.join("\n");
+    let (mut blocks, mut tries) = (Vec::new(), 0);
+    let (mut at, mut offset) = (0, 0);
+    while let Some(line) = lines.get(at) {
+        let rest = all.get(offset..).unwrap_or_default();
+        let next = offset + line.text.len() + 1;
+        if !line.text.starts_with(['{', '[']) || tries == JSON_TRIES {
+            (at, offset) = (at + 1, next);
+            continue;
+        }
+        tries += 1;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        let Some(Ok(value)) = values.next() else {
+            (at, offset) = (at + 1, next);
+            continue;
+        };
+        let length = value.get().matches('\n').count() + 1;
+        let document_of = Document::new(value.get());
+        let is_known = FORMATS.iter().any(|format| match format.reader {
+            Reader::Json { is, .. } => is(&document_of) == Recognised::Yes,
+            _ => false,
+        });
+        if is_known {
+            let (format, found) = document(value.get())?;
+            blocks.push(Block { start: at, found: Found::Json(at + length, checked(found, format)?) });
+            let after: usize = lines.iter().skip(at).take(length).map(|line| line.text.len() + 1).sum();
+            (at, offset) = (at + length, offset + after);
+        } else {
+            (at, offset) = (at + 1, next);
+        }
+    }
+    Ok(blocks)
+}
+
+/// Says that no format is recognised, and which ones come near.
+fn unknown(lines: &[ReportLine], near: Option<(&'static Format, &'static str)>) -> Fault {
+    let near_text = FORMATS.iter().find_map(|format| {
+        let Reader::Text { near, .. } = format.reader else { return None };
+        let (line, why) = near.iter().find_map(|(words, why)| {
+            lines.iter().find(|line| line.text.contains(words)).map(|line| (line, *why))
+        })?;
+        Some(line.fault(format_args!("\"{}\" is like {}, but {why}", shown(&line.text), format.title)))
+    });
+    if let Some(fault) = near_text {
+        return fault;
+    }
+    if let Some((format, why)) = near {
+        return Place::root("line 1").fault(format_args!("is like {}, but {why}", format.title));
+    }
+    let start = lines.first().map_or("nothing", |line| line.text.as_str());
+    let titles = titles(|reader| !matches!(reader, Reader::Json { .. }));
+    Place::root("line 1").fault(format_args!("\"{}\" is neither JSON nor a known format: expected {titles}", shown(start)))
+}
+
+fn not_utf8(bytes: &[u8], valid: usize) -> Fault {
+    let line = bytes.iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
+    Place::root(&format!("line {line}")).fault("is not valid UTF-8")
 }
