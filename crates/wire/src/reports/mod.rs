@@ -22,6 +22,7 @@ mod neutral;
 pub mod read;
 pub mod report;
 pub mod samples;
+pub mod seconds;
 pub mod summary;
 pub mod time;
 pub mod validate;

@@ -18,7 +18,7 @@ use crate::reports::summary::Summary;
 use crate::reports::validate::{Fault, Place, shown};
 
 /// Maximum number of reports in one file.
-const REPORTS_MAX: usize = 20_000;
+pub(super) const REPORTS_MAX: usize = 20_000;
 
 /// Maximum number of places in a text that are tried as JSON.
 const JSON_TRIES: usize = 200;

@@ -25,6 +25,7 @@ pub struct Samples {
     total: u64,
     /// The lowest negative one. None of these is among the others.
     negative_ms: Option<f64>,
+    negatives: u64,
     max_ms: f64,
     mean: f64,
     squares: f64,
@@ -39,13 +40,14 @@ impl Default for Samples {
 impl Samples {
     /// Creates an empty collection that keeps at most so many different values.
     pub fn with_limit(distinct_max: usize) -> Self {
-        let (counts, dropped, total, negative_ms) = (BTreeMap::new(), 0, 0, None);
-        Self { counts, dropped, distinct_max, total, negative_ms, max_ms: 0.0, mean: 0.0, squares: 0.0 }
+        let (counts, dropped, total, negative_ms, negatives) = (BTreeMap::new(), 0, 0, None, 0);
+        Self { counts, dropped, distinct_max, total, negative_ms, negatives, max_ms: 0.0, mean: 0.0, squares: 0.0 }
     }
 
     /// Adds a value. A negative one is only noted.
     pub fn add(&mut self, ms: f64) {
-        if ms < 0.0 {
+        if ms.is_nan() || ms < 0.0 {
+            self.negatives += 1;
             self.negative_ms = Some(self.negative_ms.map_or(ms, |before| before.min(ms)));
             return;
         }
@@ -69,9 +71,9 @@ impl Samples {
         }
     }
 
-    /// Returns how many values there are.
+    /// Returns how many values there are, with the negative ones.
     pub fn total(&self) -> u64 {
-        self.total
+        self.total + self.negatives
     }
 
     /// Returns the lowest negative value, if there was one.
@@ -147,7 +149,7 @@ mod tests {
     fn a_negative_value_makes_the_minimum_unknown() {
         let mut samples = Samples::default();
         [5.0, -2.0, 7.0].into_iter().for_each(|ms| samples.add(ms));
-        assert_eq!((samples.negative_ms(), samples.total()), (Some(-2.0), 2));
+        assert_eq!((samples.negative_ms(), samples.total()), (Some(-2.0), 3));
         assert_eq!(samples.latencies(Population::All).min, None);
     }
 

@@ -28,6 +28,9 @@ const UNITS: [(&str, f64); 15] = [
     ("y", 3.155_76e10),
 ];
 
+/// Units that differ from the millisecond by a decimal point, and by how many places.
+const POINTS: [(f64, i32); 3] = [(1e-6, -6), (1e-3, -3), (1e3, 3)];
+
 impl Time {
     /// A time that is not rounded.
     pub fn exact(ms: f64) -> Self {
@@ -35,9 +38,14 @@ impl Time {
     }
 
     /// A time in units of `of_ms` milliseconds, not rounded.
+    #[expect(clippy::float_cmp, reason = "units are constants")]
     pub fn of(value: f64, of_ms: f64) -> Self {
-        // Dividing keeps printed decimals exact.
-        Self::exact(if of_ms < 1.0 { value / (1.0 / of_ms).round() } else { value * of_ms })
+        // Moving the decimal point keeps the decimals exact: 0.0097 s is 9.7 ms, not 9.700000000000001.
+        let moved = |places: i32| format!("{value}e{places}").parse();
+        Self::exact(match POINTS.into_iter().find(|(unit, _)| *unit == of_ms) {
+            Some((_, places)) if value.is_finite() => moved(places).unwrap_or(f64::NAN),
+            _ => value * of_ms,
+        })
     }
 
     /// A time that was rounded to a multiple of `step_ms`.

@@ -22,8 +22,8 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn is(document: &Document<'_>) -> Recognised {
-    // The other tools with `metrics` at the top have known names beside it.
-    let is_k6 = document.has(&["metrics"]) && !document.has(&["aggregate"]) && !document.has(&["jobs"])
+    // web-frameworks has `metrics`, too.
+    let is_k6 = document.has(&["metrics"]) && !document.has(&["frameworks"])
         || document.has_in("results", &["metrics"]);
     is_k6.into()
 }

@@ -76,7 +76,12 @@ fn starts(lines: &[ReportLine]) -> Vec<usize> {
         first.is_some_and(is_threads) || first.is_some_and(|line| line.text.starts_with("Thread Stats "))
     });
     for other in others {
-        if !starts.iter().any(|start| *start <= other && other <= start + 4) {
+        let before = starts.iter().copied().filter(|start| *start <= other).max();
+        let is_new = before.is_none_or(|start| {
+            let between = lines.get(start..other).unwrap_or_default();
+            between.iter().any(|line| line.text.starts_with("Requests/sec:"))
+        });
+        if is_new {
             starts.push(other);
         }
     }

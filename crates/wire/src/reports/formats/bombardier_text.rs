@@ -1,0 +1,91 @@
+//! The output of bombardier as text.
+
+use super::{Format, Reader, starts_where, words};
+use crate::reports::input::lines::ReportLine;
+use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
+use crate::reports::time::{Time, count, number, scaled};
+use crate::reports::validate::Fault;
+
+pub(super) const FORMAT: Format = Format {
+    name: "bombardier-text",
+    title: "bombardier's output",
+    tool: "bombardier",
+    limits: "Times have two decimals of their unit. The rate is the mean of samples. Percentiles are only there with \
+             --latencies.",
+    is_rounded: true,
+    timeout_ms: Some(2_000.0),
+    reader: Reader::Text {
+        starts: |lines| starts_where(lines, |lines| matches!(lines, [first, ..] if is_start(first))),
+        near: &[("Reqs/sec", "bombardier's begins with \"Bombarding …\"")],
+        read,
+    },
+};
+
+fn is_start(line: &ReportLine) -> bool {
+    line.text.starts_with("Bombarding ") && line.text.ends_with(" connection(s)")
+}
+
+fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
+    let mut report = Report {
+        latency: Latencies { of: Population::All, definition: Definition::Rank, ..Latencies::default() },
+        ..Report::default()
+    };
+    let (mut percentiles, mut others, mut in_errors) = (Vec::new(), 0, false);
+    for line in lines {
+        let garbled = || line.fault("is not in bombardier's format, or was truncated");
+        let words = words(line);
+        match words.as_slice() {
+            ["Bombarding", url, "for", time, "using", connections, ..] => {
+                report.url = Some((*url).to_owned());
+                report.duration = Time::printed(time);
+                report.load = Generated { connections: count(connections), ..Generated::default() };
+            }
+            ["Bombarding", url, "with", requests, "request(s)", "using", connections, ..] => {
+                report.url = Some((*url).to_owned());
+                report.requests = count(requests);
+                report.load = Generated { connections: count(connections), ..Generated::default() };
+            }
+            ["Reqs/sec", mean, ..] => report.rate_per_s = Some(number(mean).ok_or_else(garbled)?),
+            ["Latency", "Distribution"] => {}
+            ["Latency", mean, stddev, max] => {
+                let [mean, stddev, max] = [mean, stddev, max].map(|text| Time::printed(text));
+                (report.latency.mean, report.latency.stddev, report.latency.max) = (mean, stddev, max);
+                mean.zip(stddev).zip(max).ok_or_else(garbled)?;
+            }
+            [percent, time] if percent.ends_with('%') => {
+                let percent = percent.strip_suffix('%').and_then(number).ok_or_else(garbled)?;
+                percentiles.push((percent, Some(Time::printed(time).ok_or_else(garbled)?)));
+            }
+            ["1xx", "-", ..] => {
+                for pair in line.text.split(',') {
+                    let (class, found) = pair.split_once(" - ").ok_or_else(garbled)?;
+                    report.statuses.insert(class.trim().to_owned(), count(found.trim()).ok_or_else(garbled)?);
+                }
+            }
+            ["others", "-", found] => others = count(found).ok_or_else(garbled)?,
+            ["Errors:"] => in_errors = true,
+            ["Throughput:", rate] => {
+                // Of both directions together.
+                let rate = scaled(rate.strip_suffix("/s").ok_or_else(garbled)?, "B", 1024.0);
+                report.others.extend(rate.map(|rate| ("throughput_bytes_per_s".to_owned(), rate)));
+                break;
+            }
+            [.., "-", found] if in_errors => {
+                let what = line.text.rsplit_once(" - ").map_or("", |(what, _)| what);
+                report.failures.insert(what.to_owned(), count(found).ok_or_else(garbled)?);
+            }
+            _ => {}
+        }
+    }
+    if report.statuses.is_empty() || report.rate_per_s.is_none() {
+        let line = lines.last().map_or(1, |line| line.number);
+        let what = "\"HTTP codes\" or \"Reqs/sec\" is missing: the output was truncated";
+        return Err(ReportLine { number: line, text: String::new() }.fault(what));
+    }
+    let bad = ["4xx", "5xx"].iter().filter_map(|class| report.statuses.get(*class));
+    report.failed = Some(super::fields::sum(bad).saturating_add(others));
+    report.requests = Some(super::fields::sum(report.statuses.values()).saturating_add(others));
+    report.statuses.retain(|_, found| *found > 0);
+    report.latency = report.latency.with_percentiles(percentiles);
+    Ok(report)
+}
