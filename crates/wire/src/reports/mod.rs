@@ -24,6 +24,7 @@ pub mod report;
 pub mod samples;
 pub mod seconds;
 pub mod summary;
+pub mod tables;
 pub mod time;
 pub mod validate;
 pub mod values;

@@ -147,8 +147,10 @@ fn documents(bytes: &[u8]) -> Result<Vec<Report>, Fault> {
     let (mut reports, mut count) = (Vec::new(), 0);
     while let Some(value) = values.next() {
         let Ok(value) = value else {
-            // What was read before may be followed by a line of another program.
-            if reports.is_empty() || text.get(values.byte_offset()..).is_some_and(|rest| rest.contains(['{', '['])) {
+            // The result may be followed by lines of another program, or by zsh's mark.
+            let rest = text.get(values.byte_offset()..).unwrap_or_default().trim_start_matches([' ', '\r']);
+            let is_other = rest.starts_with('\n') && !rest.contains(['{', '[']) || rest.trim_end() == "%";
+            if reports.is_empty() || !is_other {
                 return Err(unreadable());
             }
             break;
@@ -156,7 +158,9 @@ fn documents(bytes: &[u8]) -> Result<Vec<Report>, Fault> {
         count += 1;
         let start = values.byte_offset() - value.get().len();
         let line = text.get(..start).map(|before| before.matches('\n').count() + 1);
-        let (format, found) = document(value.get())?;
+        // With what is before it, so that places in it are those of the file.
+        let whole = if count == 1 { text.get(..values.byte_offset()).unwrap_or_default() } else { value.get() };
+        let (format, found) = document(whole)?;
         let found = checked(found, format)?;
         reports.extend(found.into_iter().map(|report| Report { line: line.filter(|_| count > 1), ..report }));
     }
@@ -180,13 +184,19 @@ fn document(text: &str) -> Result<(&'static Format, Vec<Report>), Fault> {
     let what = document.what();
     Err(Place::root("the document").fault(match near {
         Some((format, why)) => format!("is {what} like {}, but {why}", format.title),
-        None => format!("is {what}, but of no known format: expected {}", titles(|reader| matches!(reader, Reader::Json { .. }))),
+        None => format!("is {what} of no known format: expected a result of {}", tools()),
     }))
 }
 
-fn titles(is: impl Fn(&Reader) -> bool) -> String {
-    let titles: Vec<_> = FORMATS.iter().filter(|format| is(&format.reader)).map(|format| format.title).collect();
-    titles.join(", ")
+/// The names of all tools, in the order of the table.
+fn tools() -> String {
+    let mut tools: Vec<&str> = Vec::new();
+    for format in FORMATS {
+        if !tools.contains(&format.tool) && format.tool != "unknown" {
+            tools.push(format.tool);
+        }
+    }
+    tools.join(", ")
 }
 
 /// A report found in a text.
@@ -214,12 +224,12 @@ fn texts(
     }
     let mut lines = lines::cleaned(restored.as_deref().unwrap_or(text), stripped);
     let mut blocks = blocks(&lines)?;
-    if blocks.is_empty() {
-        let mut also = BTreeSet::new();
-        let plain = prefix::without(&lines, &mut also);
+    let mut prefixes = BTreeSet::new();
+    let plain = prefix::without(&lines, &mut prefixes);
+    if !prefixes.is_empty() {
         let found = self::blocks(&plain)?;
-        if !found.is_empty() {
-            stripped.extend(also);
+        if !found.is_empty() && found.len() >= blocks.len() {
+            stripped.extend(prefixes);
             (lines, blocks) = (plain, found);
         }
     }
@@ -234,33 +244,43 @@ fn texts(
 
 fn read_blocks(lines: &[ReportLine], blocks: Vec<Block>) -> Result<Vec<Report>, Fault> {
     let mut reports = Vec::new();
-    let mut before = 0;
+    let (mut previous, mut end) = (0, 0);
     let next: Vec<usize> = blocks.iter().skip(1).map(|block| block.start).chain([lines.len()]).collect();
     let is_one = blocks.len() == 1;
     for (Block { start, found }, next) in blocks.into_iter().zip(next) {
-        let heading = heading(lines.get(before..start).unwrap_or_default());
+        let between = lines.get(previous..start).unwrap_or_default();
+        let heading = heading(between, between.len().min(start - end.min(start)));
+        previous = start;
         let line = lines.get(start).map(|line| line.number);
-        let (end, found) = match found {
-            Found::Json(end, found) => (end, found),
+        let found = match found {
+            Found::Json(after, found) => {
+                end = after;
+                found
+            }
             Found::Text(format, read) => {
                 let block = lines.get(start..next).unwrap_or_default();
                 let fence = block.iter().position(ReportLine::is_fence).unwrap_or(block.len());
                 let report = read(block.get(..fence).unwrap_or_default())?;
-                (start + fence, checked(vec![report], format)?)
+                end = start + fence;
+                checked(vec![report], format)?
             }
         };
         let placed = |report: Report| Report { heading: heading.clone(), line: line.filter(|_| !is_one), ..report };
         reports.extend(found.into_iter().map(placed));
-        before = end;
     }
     Ok(reports)
 }
 
-/// Returns the last heading of Markdown before a report, or else the text right above it.
-fn heading(above: &[ReportLine]) -> Option<String> {
-    let is_heading = |line: &&ReportLine| line.text.starts_with('#') && line.text.trim_start_matches('#').starts_with(' ');
+/// Returns the last heading of Markdown before a report, or else the text right above it, among the lines that are `free`
+/// of other reports.
+fn heading(above: &[ReportLine], free: usize) -> Option<String> {
+    let is_heading = |line: &&ReportLine| {
+        let is_sharp = line.text.starts_with('#') && line.text.trim_start_matches('#').starts_with(' ');
+        // autocannon prints it.
+        is_sharp && !line.text.starts_with("# of samples:")
+    };
     let is_text = |line: &&ReportLine| !line.is_fence() && line.text.contains(|letter: char| letter.is_alphanumeric());
-    let found = above.iter().rev().find(is_heading).or_else(|| above.iter().rev().take(HEADING_ABOVE).find(is_text))?;
+    let found = above.iter().rev().find(is_heading).or_else(|| above.iter().rev().take(free.min(HEADING_ABOVE)).find(is_text))?;
     let text = found.text.trim_start_matches(['#', ' ', '$', '=', '-', '*']).trim_end_matches(['*', '=', '-', ':', ' ']);
     (!text.is_empty()).then(|| text.chars().take(200).collect())
 }
@@ -345,8 +365,8 @@ fn unknown(lines: &[ReportLine], near: Option<(&'static Format, &'static str)>) 
         return Place::root("line 1").fault(format_args!("is like {}, but {why}", format.title));
     }
     let start = lines.first().map_or("nothing", |line| line.text.as_str());
-    let titles = titles(|reader| !matches!(reader, Reader::Json { .. }));
-    Place::root("line 1").fault(format_args!("\"{}\" is neither JSON nor a known format: expected {titles}", shown(start)))
+    let what = format!("\"{}\" is neither JSON nor of a known format: expected a result of {}", shown(start), tools());
+    Place::root("line 1").fault(what)
 }
 
 fn not_utf8(bytes: &[u8], valid: usize) -> Fault {

@@ -13,7 +13,7 @@ fn severity(report: &Report) -> Option<Severity> {
 #[test]
 fn a_year_at_the_start_of_a_line_is_no_json() {
     let log = "2026 run of the night\n2026-11-27T06:20:32Z nothing here";
-    assert!(fault(log.as_bytes()).starts_with("line 1: \"2026 run of the night\" is neither JSON nor"), "{}", fault(log.as_bytes()));
+    assert!(fault(log.as_bytes()).starts_with("line 1: \"2026 run of the night\" is neither JSON nor of a known format"), "{}", fault(log.as_bytes()));
     let report = one(format!("2026 run of the night\n{}", text("wrk.txt")).as_bytes());
     assert_eq!((report.format, report.requests), ("wrk", Some(29_619)));
 }

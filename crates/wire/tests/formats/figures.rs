@@ -3,7 +3,7 @@
 use brewbench_wire::reports::report::Report;
 use brewbench_wire::reports::time::Time;
 
-use super::{bytes, contents, one, text};
+use super::{bytes, one, text};
 
 /// The figures of a report. Times are milliseconds.
 struct Row {
@@ -75,7 +75,7 @@ const ROWS: &[Row] = &[
         fixture: "oha.json",
         format: "oha",
         requests: [Some(39001), Some(11)],
-        rate: Some(19488.8),
+        rate: Some(19492.804_317_409_5),
         duration: Some(2001.2),
         connections: None,
         bytes: Some(194_990),
@@ -87,7 +87,7 @@ const ROWS: &[Row] = &[
         fixture: "oha.txt",
         format: "oha-text",
         requests: [Some(39001), Some(11)],
-        rate: Some(19488.8023),
+        rate: Some(19492.8043),
         duration: Some(2001.2),
         connections: None,
         bytes: Some(194_990),
@@ -467,4 +467,27 @@ fn each_figure_equals_that_of_the_tool() {
         let found: Vec<(&str, u64)> = statuses.iter().map(|(status, count)| (status.as_str(), *count)).collect();
         assert_eq!(found, row.statuses, "{name}: statuses");
     }
+}
+
+#[test]
+fn the_units_of_oha_depend_on_the_slowest_request() {
+    let plain = text("oha.txt");
+    for (unit, factor) in [("ms", 1e3), ("us", 1e6), ("10 sec", 0.1), ("min", 1.0 / 60.0)] {
+        let changed: Vec<String> = plain.lines().map(|line| in_unit(line, unit, factor)).collect();
+        let report = one(changed.join("\n").as_bytes());
+        let found = [report.duration, report.latency.max, report.latency.percentile(99.0)].map(ms);
+        for (found, expected) in found.into_iter().zip([2_001.2, 18.1, 1.9]) {
+            let found = found.unwrap_or_else(|| panic!("{unit}"));
+            assert!((found - expected).abs() < 0.01 * expected, "{unit}: {found} instead of {expected}");
+        }
+    }
+}
+
+/// Writes the seconds at the end of a line in another unit.
+fn in_unit(line: &str, unit: &str, factor: f64) -> String {
+    let Some((before, seconds)) = line.strip_suffix(" secs").and_then(|line| line.rsplit_once(['\t', ' '])) else {
+        return line.to_owned();
+    };
+    let separator = line.get(before.len()..=before.len()).unwrap_or_default();
+    format!("{before}{separator}{:.9} {unit}", seconds.parse::<f64>().expect("seconds") * factor)
 }

@@ -49,7 +49,9 @@ struct Found {
     non_2xx: u64,
     host: String,
     port: String,
-    is_complete: bool,
+    has_rate: bool,
+    has_times: bool,
+    has_end: bool,
 }
 
 fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
@@ -66,12 +68,15 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             read_line(line, &mut report, &mut found)?;
         }
         if line.text.ends_with("(longest request)") {
+            found.has_end = true;
             break;
         }
     }
-    if !found.is_complete || report.requests.is_none() {
+    // ab prints percentiles of more than one request.
+    let has_all = !found.has_times || found.has_end || report.requests == Some(1);
+    if !found.has_rate || report.requests.is_none() || !has_all {
         let line = lines.last().map_or(1, |line| line.number);
-        let what = "\"Complete requests\" or \"Requests per second\" is missing: the output was truncated";
+        let what = "\"Complete requests\", \"Requests per second\" or the longest request is missing: the output was truncated";
         return Err(ReportLine { number: line, text: String::new() }.fault(what));
     }
     let requests = report.requests.unwrap_or_default();
@@ -123,10 +128,11 @@ fn read_line(line: &ReportLine, report: &mut Report, found: &mut Found) -> Resul
         }
         ["Non-2xx", "responses:", bad] => found.non_2xx = whole(bad)?,
         ["Total", "transferred:", bytes, "bytes"] => report.received_bytes = Some(whole(bytes)?),
-        ["Requests", "per", "second:", rate, ..] => {
+        ["Requests", "per", "second:", rate, "[#/sec]", ..] => {
             report.rate_per_s = Some(number(rate).ok_or_else(garbled)?);
-            found.is_complete = true;
+            found.has_rate = true;
         }
+        ["Connection", "Times", ..] => found.has_times = true,
         ["Total:", times @ ..] => {
             let [min, mean, sd, _, max] = times else { return Err(garbled()) };
             let time = |text: &str| Time::decimal(text, 1.0);

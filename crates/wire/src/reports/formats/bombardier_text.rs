@@ -30,7 +30,7 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
         latency: Latencies { of: Population::All, definition: Definition::Rank, ..Latencies::default() },
         ..Report::default()
     };
-    let (mut percentiles, mut others, mut in_errors) = (Vec::new(), 0, false);
+    let (mut percentiles, mut others, mut in_errors, mut is_end) = (Vec::new(), 0, false, false);
     for line in lines {
         let garbled = || line.fault("is not in bombardier's format, or was truncated");
         let words = words(line);
@@ -66,8 +66,10 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             ["Errors:"] => in_errors = true,
             ["Throughput:", rate] => {
                 // Of both directions together.
-                let rate = scaled(rate.strip_suffix("/s").ok_or_else(garbled)?, "B", 1024.0);
-                report.others.extend(rate.map(|rate| ("throughput_bytes_per_s".to_owned(), rate)));
+                let rate = rate.strip_suffix("/s").ok_or_else(garbled)?;
+                let rate = scaled(rate, "B", 1024.0).or_else(|| number(rate));
+                report.others.insert("throughput_bytes_per_s".to_owned(), rate.ok_or_else(garbled)?);
+                is_end = true;
                 break;
             }
             [.., "-", found] if in_errors => {
@@ -77,9 +79,9 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             _ => {}
         }
     }
-    if report.statuses.is_empty() || report.rate_per_s.is_none() {
+    if !is_end || report.statuses.is_empty() || report.rate_per_s.is_none() {
         let line = lines.last().map_or(1, |line| line.number);
-        let what = "\"HTTP codes\" or \"Reqs/sec\" is missing: the output was truncated";
+        let what = "\"Reqs/sec\", \"HTTP codes\" or \"Throughput\" is missing: the output was truncated";
         return Err(ReportLine { number: line, text: String::new() }.fault(what));
     }
     let bad = ["4xx", "5xx"].iter().filter_map(|class| report.statuses.get(*class));

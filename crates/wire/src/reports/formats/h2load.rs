@@ -40,7 +40,7 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
         latency: Latencies { of: Population::Responses, definition: Definition::Rank, ..Latencies::default() },
         ..Report::default()
     };
-    let (mut columns, mut clients) = (Vec::new(), None);
+    let (mut columns, mut clients, mut is_end) = (Vec::new(), None, false);
     for line in lines {
         let garbled = || line.fault("is not in h2load's format, or was truncated");
         let words = words(line);
@@ -69,14 +69,17 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             }
             ["min", "max", ..] => columns = words.iter().map(|word| (*word).to_owned()).collect(),
             ["time", "for", "request:", times @ ..] => times_of(&columns, times, &mut report).ok_or_else(garbled)?,
-            ["req/s", ..] => break,
+            ["req/s", ..] => {
+                is_end = true;
+                break;
+            }
             _ => {}
         }
     }
     report.load = Generated { connections: clients, ..report.load };
-    if report.requests.is_none() || report.statuses.is_empty() {
+    if !is_end || report.requests.is_none() || report.statuses.is_empty() {
         let line = lines.last().map_or(1, |line| line.number);
-        return Err(ReportLine { number: line, text: String::new() }.fault("h2load's \"requests:\" is missing: the output was truncated"));
+        return Err(ReportLine { number: line, text: String::new() }.fault("h2load's \"requests:\" or its last line \"req/s\" is missing: the output was truncated"));
     }
     // A status of an error is not among those that h2load counts as failed.
     let bad = super::fields::bad_statuses(&report.statuses.iter().map(|(class, found)| (class.clone(), *found)).collect());

@@ -28,7 +28,8 @@ pub(super) const OHA: Format = Format {
     name: "oha-text",
     title: "oha's output",
     tool: "oha",
-    limits: "Times are rounded. It lacks the address and the number of connections.",
+    limits: "Times have four decimals of a unit that depends on the slowest request. It lacks the address and the number of \
+             connections; the rate counts requests that were still running at the end.",
     is_rounded: true,
     timeout_ms: None,
     reader: Reader::Text {
@@ -37,6 +38,9 @@ pub(super) const OHA: Format = Format {
         read: |lines| read(lines, Definition::Rank),
     },
 };
+
+/// Rates have four decimals.
+const RATE_ROUNDING: f64 = 0.000_051;
 
 /// Only oha has the success rate in its summary.
 fn is_summary(lines: &[ReportLine], is_oha: bool) -> bool {
@@ -84,14 +88,14 @@ fn read(lines: &[ReportLine], definition: Definition) -> Result<Report, Fault> {
             // hey prints `10%%` because of a mistake in its format.
             Section::Distribution => match words(line).as_slice() {
                 [percent, "in", time @ ..] if percent.ends_with('%') => {
-                    let time = Time::printed(&time.join(" ")).ok_or_else(|| garbled(line))?;
-                    percentiles.push((number(percent.trim_end_matches('%')).ok_or_else(|| garbled(line))?, Some(time)));
+                    let time = time_of(&time.join(" ")).ok_or_else(|| garbled(line))?;
+                    percentiles.push((number(percent.trim_end_matches('%')).ok_or_else(|| garbled(line))?, time));
                 }
                 _ => section = Section::Other,
             },
             Section::Statuses => {
                 if let Some((status, rest)) = bracketed(text) {
-                    let found = rest.split_whitespace().next().and_then(count).ok_or_else(|| garbled(line))?;
+                    let found = rest.strip_suffix(" responses").and_then(count).ok_or_else(|| garbled(line))?;
                     report.statuses.insert(status.to_owned(), found);
                 }
             }
@@ -107,12 +111,13 @@ fn read(lines: &[ReportLine], definition: Definition) -> Result<Report, Fault> {
         }
     }
     let errors = sum(report.failures.values());
-    if report.statuses.is_empty() && errors == 0 && at_deadline == 0 {
+    let requests = sum(report.statuses.values()).saturating_add(errors);
+    if !is_complete(&report, requests, at_deadline) {
         let line = lines.last().map_or(1, |line| line.number);
-        let what = "\"Status code distribution\" is missing: the output was truncated";
+        let what = "the statuses and errors are not all requests of the summary: the output was truncated";
         return Err(ReportLine { number: line, text: String::new() }.fault(what));
     }
-    report.requests = Some(sum(report.statuses.values()).saturating_add(errors));
+    report.requests = Some(requests);
     report.failed = Some(errors.saturating_add(bad_statuses(&report.statuses)));
     report.latency = report.latency.with_percentiles(percentiles);
     if report.statuses.is_empty() {
@@ -121,13 +126,18 @@ fn read(lines: &[ReportLine], definition: Definition) -> Result<Report, Fault> {
     Ok(report)
 }
 
+/// Whether the counts are those of the summary, in which oha counts the requests that the end interrupted, too.
+fn is_complete(report: &Report, requests: u64, at_deadline: u64) -> bool {
+    let Some((rate, duration)) = report.rate_per_s.zip(report.duration) else { return false };
+    let counted = requests.saturating_add(at_deadline) as f64;
+    let tolerance = 0.5 + (rate * duration.error_ms + duration.ms * RATE_ROUNDING) / 1e3;
+    (counted - rate * duration.ms / 1e3).abs() <= tolerance
+}
+
 fn summary(line: &ReportLine, report: &mut Report) -> Result<(), Fault> {
     let Some((name, value)) = line.text.split_once(':') else { return Ok(()) };
     let value = value.trim();
-    let time = || match value.starts_with("NaN") {
-        true => Ok(None),
-        false => Time::printed(value).map(Some).ok_or_else(|| garbled(line)),
-    };
+    let time = || time_of(value).ok_or_else(|| garbled(line));
     match name {
         "Total" => report.duration = time()?,
         "Slowest" => report.latency.max = time()?,
@@ -146,6 +156,21 @@ fn summary(line: &ReportLine, report: &mut Report) -> Result<(), Fault> {
         _ => {}
     }
     Ok(())
+}
+
+/// Parses a time; one that was not measured is `Some(None)`. oha's units may be `10 sec` and `10 min`.
+fn time_of(text: &str) -> Option<Option<Time>> {
+    let (value, unit) = text.split_once(' ')?;
+    if matches!(value, "NaN" | "inf" | "-inf") {
+        return Some(None);
+    }
+    let time = match unit {
+        "10 sec" => Time::decimal(value, 1e4),
+        "10 min" => Time::decimal(value, 6e5),
+        "hr" => Time::decimal(value, 3.6e6),
+        _ => Time::printed(text),
+    };
+    time.map(Some)
 }
 
 /// `[200]	42315 responses`

@@ -24,7 +24,7 @@ pub(super) const FORMAT: Format = Format {
 fn is(document: &Document<'_>) -> Recognised {
     // web-frameworks has `metrics`, too.
     let is_k6 = document.has(&["metrics"]) && !document.has(&["frameworks"])
-        || document.has_in("results", &["metrics"]);
+        || document.get("results").and_then(|results| results.get("metrics")).is_some_and(|metrics| metrics.what() == "a list");
     is_k6.into()
 }
 

@@ -31,6 +31,7 @@ mod locust;
 mod nighthawk;
 mod oha_json;
 mod table;
+mod table_csv;
 mod techempower;
 mod vegeta;
 mod web_frameworks;
@@ -141,6 +142,7 @@ pub const FORMATS: &[Format] = &[
     httparena::FORMAT,
     web_frameworks::FORMAT,
     wide_csv::FORMAT,
+    table_csv::FORMAT,
 ];
 
 /// Returns a format by its name.

@@ -15,7 +15,7 @@ pub(super) const FORMAT: Format = Format {
     title: "oha's output as JSON",
     tool: "oha",
     limits: "It lacks the address and the number of connections. Requests that were still running at the end are not \
-             counted.",
+             counted, except in the rate.",
     is_rounded: false,
     timeout_ms: None,
     reader: Reader::Json {

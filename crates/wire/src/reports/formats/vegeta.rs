@@ -172,9 +172,10 @@ fn read_text(lines: &[ReportLine]) -> Result<Report, Fault> {
             _ => {}
         }
     }
-    let Some(statuses) = statuses else {
+    let is_all = |found: &BTreeMap<String, u64>| Some(super::fields::sum(found.values())) == report.requests;
+    let Some(statuses) = statuses.filter(is_all) else {
         let line = lines.last().map_or(1, |line| line.number);
-        let what = "\"Status Codes\" is missing: the report was truncated";
+        let what = "\"Status Codes\" is missing or not of all requests: the report was truncated";
         return Err(ReportLine { number: line, text: String::new() }.fault(what));
     };
     Ok(with_statuses(report, statuses))
