@@ -101,7 +101,7 @@ fn changed(mut bytes: Vec<u8>, changes: &[Change]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_500))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn no_reader_panics_on_a_damaged_file(file in any::<usize>(), changes in proptest::collection::vec(any_change(), 1..6)) {

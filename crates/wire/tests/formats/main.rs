@@ -1,6 +1,7 @@
 //! Results of every format, read as files: figures, what surrounds them, what must not be believed, damage.
 
 mod believed;
+mod collections;
 mod damaged;
 mod figures;
 mod surrounded;

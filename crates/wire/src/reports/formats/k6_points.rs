@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::reports::builtin;
 use crate::reports::formats::k6_json;
-use crate::reports::report::Report;
+use crate::reports::report::{Latencies, Population, Report};
 use crate::reports::samples::Samples;
 use crate::reports::seconds::{Event, Seconds};
 use crate::reports::summary::{Check, Contains, Group, Kind, Metric, Shape, Summary};
@@ -145,6 +145,12 @@ impl Points {
         let Some(duration_ms) = duration_ms else {
             return Err(Place::root("the file").fault("has no two measurements at different times: its duration is unknown"));
         };
+        let latencies = |name: &str, of: Population| match metrics.get(name) {
+            Some(Sum::Trend(samples)) => samples.latencies(of),
+            _ => Latencies::default(),
+        };
+        let latency = latencies(DURATION, Population::All);
+        let ok_latency = latencies(SUCCESSFUL, Population::Successful);
         let kind_of = |name: &str| builtin::lookup(name).or_else(|| kinds.get(name).copied());
         let metric = |(name, sum): (String, Sum)| {
             let (kind, contains) = kind_of(&name)?;
@@ -161,6 +167,8 @@ impl Points {
             stated: None,
         };
         let mut report = k6_json::report(summary)?;
+        // With their errors, which a summary does not have.
+        (report.latency, report.ok_latency) = (latency, ok_latency);
         report.duration = Some(Time { ms: duration_ms, error_ms: resolution_ms });
         if resolution_ms > 0.01 * duration_ms {
             let what = format!("times are rounded to {resolution_ms} ms: the duration and the rates are as inexact");
@@ -192,7 +200,7 @@ impl Sum {
                 BTreeMap::from([named("passes", passes), named("fails", fails), named("rate", rate)])
             }
             Self::Trend(samples) => {
-                let found = samples.latencies(crate::reports::report::Population::All);
+                let found = samples.latencies(Population::All);
                 let ends = [("avg", found.mean), ("min", found.min), ("max", found.max)];
                 let mut values: BTreeMap<String, f64> =
                     ends.into_iter().filter_map(|(name, time)| Some(named(name, time?.ms))).collect();

@@ -1,5 +1,6 @@
 //! Rows of CSV files, read one after another. Pure.
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use csv::StringRecord;
@@ -10,6 +11,7 @@ use crate::reports::validate::{Fault, Place, shown};
 /// A row with the names of its columns.
 pub struct Row<'a> {
     columns: &'a StringRecord,
+    places: &'a HashMap<String, usize>,
     record: &'a StringRecord,
     line: u64,
 }
@@ -37,7 +39,7 @@ impl Row<'_> {
 
     /// Returns the text of a column that may be missing.
     pub fn get(&self, column: &str) -> Option<&str> {
-        self.record.get(self.columns.iter().position(|name| name == column)?).map(str::trim)
+        self.record.get(*self.places.get(column)?).map(str::trim)
     }
 
     /// Returns the number of a column.
@@ -70,13 +72,18 @@ pub fn each_with(
         None => reader.headers().map_err(|error| to_fault(&error))?.clone(),
     };
     let columns: StringRecord = columns.iter().map(str::trim).collect();
+    // Of columns with one name the first counts.
+    let mut places = HashMap::new();
+    for (place, name) in columns.iter().enumerate() {
+        places.entry(name.to_owned()).or_insert(place);
+    }
     let mut record = StringRecord::new();
     loop {
         if !reader.read_record(&mut record).map_err(|error| to_fault(&error))? {
             return Ok(());
         }
         let line = record.position().map_or(0, csv::Position::line);
-        take(&Row { columns: &columns, record: &record, line })?;
+        take(&Row { columns: &columns, places: &places, record: &record, line })?;
     }
 }
 
