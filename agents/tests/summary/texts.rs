@@ -75,7 +75,8 @@ fn a_text_in_utf_16_is_decoded() {
 fn a_report_whose_marks_were_lost_is_refused_and_one_with_others_is_restored() {
     let report = fixture("stdout-v1.8.1.txt");
     assert!(read(&report).figures().thresholds.is_some_and(|count| count > 0), "thresholds");
-    let with = |[passed, failed, block]: [&str; 3]| report.replace('✓', passed).replace('✗', failed).replace('█', block);
+    let with =
+        |[passed, failed, block]: [&str; 3]| report.replace('✓', passed).replace('✗', failed).replace('█', block);
     // What ✓, ✗ and █ become in the code pages 437 and 1252.
     for marks in [["Γ£ô", "Γ£ù", "Γûê"], ["âœ“", "âœ—", "â–ˆ"]] {
         assert_eq!(read(&with(marks)), read(&report), "{marks:?}");

@@ -38,13 +38,18 @@ fn many_different_values_need_bounded_memory_and_have_a_stated_error() {
     // More than are kept apart.
     const ROWS: u64 = 600_011;
     let row = |row: u64| {
-        let start = if row == 0 { "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n" } else { "" };
+        let start = if row == 0 {
+            "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n"
+        } else {
+            ""
+        };
         // Each of 0.000 to 600.010 ms once, in no order.
         let ms = (row * 7_919 % ROWS) as f64 / 1_000.0;
         format!("{start}{:.6},0,0,0,0,0,200,{}\n", ms / 1e3, row / 1_000)
     };
     let before = peak_bytes();
-    let report = read(Rows { row, next: 0, total: ROWS, buffer: Vec::new(), at: 0 }).expect("a result").reports.remove(0);
+    let report =
+        read(Rows { row, next: 0, total: ROWS, buffer: Vec::new(), at: 0 }).expect("a result").reports.remove(0);
     let grown = peak_bytes() - before;
     assert_eq!(report.requests, Some(ROWS));
     for percent in [50.0, 90.0, 99.0, 99.9] {

@@ -44,9 +44,7 @@ impl Report {
             received_per_s: self.received_per_s,
             data_sent_bytes: self.sent_bytes,
             vus_max: open,
-            connections: connections
-                .zip(connect_errors)
-                .map(|(requested, failed)| Connections { requested, failed }),
+            connections: connections.zip(connect_errors).map(|(requested, failed)| Connections { requested, failed }),
             closed_connections: open.filter(|_| model == Some(Model::Closed)),
             ..Figures::default()
         })

@@ -280,8 +280,13 @@ fn heading(above: &[ReportLine], free: usize) -> Option<String> {
         is_sharp && !line.text.starts_with("# of samples:")
     };
     let is_text = |line: &&ReportLine| !line.is_fence() && line.text.contains(|letter: char| letter.is_alphanumeric());
-    let found = above.iter().rev().find(is_heading).or_else(|| above.iter().rev().take(free.min(HEADING_ABOVE)).find(is_text))?;
-    let text = found.text.trim_start_matches(['#', ' ', '$', '=', '-', '*']).trim_end_matches(['*', '=', '-', ':', ' ']);
+    let found = above
+        .iter()
+        .rev()
+        .find(is_heading)
+        .or_else(|| above.iter().rev().take(free.min(HEADING_ABOVE)).find(is_text))?;
+    let text =
+        found.text.trim_start_matches(['#', ' ', '$', '=', '-', '*']).trim_end_matches(['*', '=', '-', ':', ' ']);
     (!text.is_empty()).then(|| text.chars().take(200).collect())
 }
 
@@ -353,9 +358,9 @@ fn json_blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
 fn unknown(lines: &[ReportLine], near: Option<(&'static Format, &'static str)>) -> Fault {
     let near_text = FORMATS.iter().find_map(|format| {
         let Reader::Text { near, .. } = format.reader else { return None };
-        let (line, why) = near.iter().find_map(|(words, why)| {
-            lines.iter().find(|line| line.text.contains(words)).map(|line| (line, *why))
-        })?;
+        let (line, why) = near
+            .iter()
+            .find_map(|(words, why)| lines.iter().find(|line| line.text.contains(words)).map(|line| (line, *why)))?;
         Some(line.fault(format_args!("\"{}\" is like {}, but {why}", shown(&line.text), format.title)))
     });
     if let Some(fault) = near_text {

@@ -136,7 +136,9 @@ mod tests {
     #[test]
     fn few_different_values_are_exact() {
         let mut samples = Samples::default();
-        (1..=100).for_each(|ms| samples.add(f64::from(ms)));
+        for ms in 1..=100 {
+            samples.add(f64::from(ms));
+        }
         let found = samples.latencies(Population::All);
         assert_eq!((found.min, found.max), (Some(Time::exact(1.0)), Some(Time::exact(100.0))));
         assert_eq!((found.mean, found.percentile(50.0)), (Some(Time::exact(50.5)), Some(Time::exact(50.5))));
@@ -148,7 +150,9 @@ mod tests {
     #[test]
     fn a_negative_value_makes_the_minimum_unknown() {
         let mut samples = Samples::default();
-        [5.0, -2.0, 7.0].into_iter().for_each(|ms| samples.add(ms));
+        for ms in [5.0, -2.0, 7.0] {
+            samples.add(ms);
+        }
         assert_eq!((samples.negative_ms(), samples.total()), (Some(-2.0), 3));
         assert_eq!(samples.latencies(Population::All).min, None);
     }

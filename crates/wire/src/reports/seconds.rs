@@ -86,7 +86,8 @@ impl Seconds {
     pub fn window(self) -> Option<Window> {
         let start = *self.seconds.keys().next()?;
         let second = |(at, found): (i64, Collected)| {
-            let Collected { succeeded, failed, vus, iterations, dropped_iterations, received_bytes, sent_bytes } = found;
+            let Collected { succeeded, failed, vus, iterations, dropped_iterations, received_bytes, sent_bytes } =
+                found;
             Some(Second {
                 until_ms: u32::try_from((at - start + 1).checked_mul(1000)?).ok()?,
                 vus,
@@ -134,10 +135,15 @@ mod tests {
         seconds.add(12_500, Event::Vus(4.0));
         let window = seconds.window().expect("a series");
         assert_eq!(window.start_ms, 10_000);
-        let found: Vec<_> = window.seconds.iter().map(|one| (one.until_ms, one.succeeded.total(), one.failed.total(), one.vus)).collect();
+        let found: Vec<_> = window
+            .seconds
+            .iter()
+            .map(|one| (one.until_ms, one.succeeded.total(), one.failed.total(), one.vus))
+            .collect();
         assert_eq!(found, [(1_000, 1, 1, None), (3_000, 1, 0, Some(4))]);
         assert_eq!(window.seconds.first().map(|one| one.succeeded.sum_ns()), Some(1_000_000));
-        let (low, high) = window.seconds[0].succeeded.bounds_ms(window.seconds[0].succeeded.buckets().next().expect("one").0);
+        let (low, high) =
+            window.seconds[0].succeeded.bounds_ms(window.seconds[0].succeeded.buckets().next().expect("one").0);
         assert!(low < 1.0 && 1.0 <= high * (1.0 + 1e-9), "{low} {high}");
     }
 

@@ -71,7 +71,7 @@ pub enum Shape {
     MachineReadable,
     /// k6's text output. It rounds: times to two decimals of their unit, bytes to two or three digits.
     TextReport,
-    /// Another format of [`FORMATS`], by its name. It has no iterations and no checks; a connection corresponds to a
+    /// Another format of [`FORMATS`](crate::reports::formats::FORMATS), by its name. It has no iterations and no checks; a connection corresponds to a
     /// virtual user.
     Other(&'static str),
 }

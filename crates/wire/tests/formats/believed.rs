@@ -13,7 +13,11 @@ fn severity(report: &Report) -> Option<Severity> {
 #[test]
 fn a_year_at_the_start_of_a_line_is_no_json() {
     let log = "2026 run of the night\n2026-11-27T06:20:32Z nothing here";
-    assert!(fault(log.as_bytes()).starts_with("line 1: \"2026 run of the night\" is neither JSON nor of a known format"), "{}", fault(log.as_bytes()));
+    assert!(
+        fault(log.as_bytes()).starts_with("line 1: \"2026 run of the night\" is neither JSON nor of a known format"),
+        "{}",
+        fault(log.as_bytes())
+    );
     let report = one(format!("2026 run of the night\n{}", text("wrk.txt")).as_bytes());
     assert_eq!((report.format, report.requests), ("wrk", Some(29_619)));
 }
@@ -38,7 +42,9 @@ fn a_load_of_which_connections_failed_names_those_that_existed() {
 
 #[test]
 fn a_run_without_success_is_invalid() {
-    for name in ["wrk-404.txt", "ab-404.txt", "hey-404.txt", "bombardier-down.json", "autocannon-404.json", "vegeta-404.txt"] {
+    for name in
+        ["wrk-404.txt", "ab-404.txt", "hey-404.txt", "bombardier-down.json", "autocannon-404.json", "vegeta-404.txt"]
+    {
         let report = one(&bytes(name));
         assert_eq!(report.requests, report.failed, "{name}");
         assert!(report.warnings.iter().any(|warning| matches!(warning, Warning::AllFailed { .. })), "{name}");
@@ -106,7 +112,8 @@ fn an_impossible_order_is_refused_with_both_values() {
 
 #[test]
 fn percentiles_of_different_definitions_are_not_comparable() {
-    let [wrk, hey, vegeta, json] = ["wrk.txt", "hey.txt", "vegeta.txt", "vegeta.json"].map(|name| one(&bytes(name)).latency);
+    let [wrk, hey, vegeta, json] =
+        ["wrk.txt", "hey.txt", "vegeta.txt", "vegeta.json"].map(|name| one(&bytes(name)).latency);
     assert!(!wrk.is_comparable_with(&hey) && !hey.is_comparable_with(&vegeta));
     assert!(vegeta.is_comparable_with(&json));
     // wrk2 counts from the time at which a request was due.
@@ -128,7 +135,10 @@ fn a_rate_that_was_missed_or_is_unknown_is_said() {
     let report = one(&bytes("wrk2.txt"));
     assert_eq!(report.load.rate_per_s, Some(2_000.0));
     assert_eq!(warnings(&report), ["2000 requests/s were requested, 1870 were made: the load is another one"]);
-    let (_, without) = text("wrk2.txt").split_once('\n').map(|(command, rest)| (command.to_owned(), rest.to_owned())).expect("a command");
+    let (_, without) = text("wrk2.txt")
+        .split_once('\n')
+        .map(|(command, rest)| (command.to_owned(), rest.to_owned()))
+        .expect("a command");
     let report = one(without.as_bytes());
     assert_eq!((report.load.rate_per_s, report.requests), (None, Some(56_093)));
     assert_eq!(warnings(&report), ["the load is unknown: wrk2 does not print the rate that was requested"]);
@@ -138,7 +148,9 @@ fn a_rate_that_was_missed_or_is_unknown_is_said() {
 
 #[test]
 fn the_same_run_as_text_and_as_json_is_recognised() {
-    for [one_file, other] in [["k6.txt", "k6-summary-export.json"], ["vegeta.txt", "vegeta.json"], ["oha.txt", "oha.json"]] {
+    for [one_file, other] in
+        [["k6.txt", "k6-summary-export.json"], ["vegeta.txt", "vegeta.json"], ["oha.txt", "oha.json"]]
+    {
         let (left, right) = (one(&bytes(one_file)), one(&bytes(other)));
         assert!(left.is_same_run(&right) && right.is_same_run(&left), "{one_file}");
         assert!(left.is_same_run(&left), "{one_file}");

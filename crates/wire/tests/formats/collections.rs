@@ -2,6 +2,7 @@
 
 use brewbench_wire::reports::report::{Model, Report};
 use brewbench_wire::reports::time::Time;
+use brewbench_wire::series::Second;
 
 use super::{bytes, contents, fault, one};
 
@@ -20,7 +21,10 @@ fn techempower_has_a_report_for_each_framework_test_and_level() {
     assert_eq!(reports.len(), 5, "an empty level is none");
     let alpha = named(&reports, "json / alpha / 32 connections");
     assert_eq!((alpha.requests, alpha.failed, alpha.rate_per_s), (Some(1_800_000), Some(12), Some(120_000.0)));
-    assert_eq!((ms(alpha.latency.mean), ms(alpha.latency.max), ms(alpha.latency.stddev)), (Some(1.48), Some(60.82), Some(1.25)));
+    assert_eq!(
+        (ms(alpha.latency.mean), ms(alpha.latency.max), ms(alpha.latency.stddev)),
+        (Some(1.48), Some(60.82), Some(1.25))
+    );
     assert_eq!((alpha.started_ms, alpha.load.connections), (Some(1_795_760_450_000), Some(32)));
     let plaintext = named(&reports, "plaintext / alpha / 256 connections");
     assert_eq!((plaintext.load.connections, plaintext.requests), (Some(256), Some(93_131_488)));
@@ -50,7 +54,10 @@ fn web_frameworks_has_microseconds_even_as_duration_ms() {
     let reports = contents(&bytes("web-frameworks.json")).reports;
     let iron = named(&reports, "rust / iron / 64 connections");
     assert_eq!((iron.requests, iron.failed, iron.rate_per_s), (Some(150_002), Some(2), Some(10_000.0)));
-    assert_eq!((ms(iron.latency.mean), ms(iron.latency.percentile(99.0)), ms(iron.latency.max)), (Some(0.1), Some(0.9), Some(10.0)));
+    assert_eq!(
+        (ms(iron.latency.mean), ms(iron.latency.percentile(99.0)), ms(iron.latency.max)),
+        (Some(0.1), Some(0.9), Some(10.0))
+    );
     assert!((ms(iron.duration).expect("known") - 15_075.318_666).abs() < 1e-3);
 }
 
@@ -65,7 +72,10 @@ fn a_wide_table_has_a_report_for_each_cell() {
 fn a_table_is_read_by_the_names_of_its_columns() {
     let reports = contents(&bytes("table.csv")).reports;
     let actix = named(&reports, "actix / 4.9");
-    assert_eq!((actix.rate_per_s, ms(actix.latency.percentile(99.0)), actix.line), (Some(123_456.7), Some(1.25), Some(2)));
+    assert_eq!(
+        (actix.rate_per_s, ms(actix.latency.percentile(99.0)), actix.line),
+        (Some(123_456.7), Some(1.25), Some(2))
+    );
 }
 
 #[test]
@@ -73,12 +83,16 @@ fn jmeter_counts_samples_and_no_transactions() {
     let csv = one(&bytes("jmeter.csv"));
     assert_eq!((csv.requests, csv.failed, csv.load.connections), (Some(5), Some(2), Some(2)));
     assert_eq!((ms(csv.duration), csv.received_bytes, csv.sent_bytes), (Some(100.0), Some(2_696), Some(460)));
-    assert_eq!((ms(csv.latency.mean), ms(csv.latency.percentile(50.0)), ms(csv.latency.max)), (Some(19.0), Some(12.0), Some(55.0)));
+    assert_eq!(
+        (ms(csv.latency.mean), ms(csv.latency.percentile(50.0)), ms(csv.latency.max)),
+        (Some(19.0), Some(12.0), Some(55.0))
+    );
     assert_eq!((ms(csv.ok_latency.mean), csv.load.model), (Some(29.0), Some(Model::Closed)));
     let statuses: Vec<_> = csv.statuses.iter().map(|(status, count)| (status.as_str(), *count)).collect();
     assert_eq!(statuses, [("200", 3), ("404", 1)]);
     assert_eq!(csv.failures.values().sum::<u64>(), 1, "the one without a response");
-    let requests = |report: &Report| report.series.as_ref().map(|window| window.seconds.iter().map(|one| one.requests()).sum::<u64>());
+    let requests =
+        |report: &Report| report.series.as_ref().map(|window| window.seconds.iter().map(Second::requests).sum::<u64>());
     assert_eq!(requests(&csv), Some(5));
     let xml = one(&bytes("jmeter.xml"));
     assert_eq!((xml.requests, xml.failed, ms(xml.duration)), (Some(3), Some(1), Some(38.0)));
@@ -91,11 +105,16 @@ fn a_result_of_jmeter_may_have_no_header_or_another_separator() {
     let whole = one(text.as_bytes());
     let (_, headless) = text.split_once('\n').expect("lines");
     assert_eq!(one(headless.as_bytes()), whole);
-    let lines: Vec<String> = text.lines().filter(|line| !line.contains('"')).map(|line| line.replace(',', "\t")).collect();
+    let lines: Vec<String> =
+        text.lines().filter(|line| !line.contains('"')).map(|line| line.replace(',', "\t")).collect();
     let tabs = one(lines.join("\n").as_bytes());
     assert_eq!((tabs.requests, tabs.failed), (Some(4), Some(1)));
     let truncated = text.replace(",true,", ",tr");
-    assert!(fault(truncated.as_bytes()).starts_with("line 2: success: is neither true nor false"), "{}", fault(truncated.as_bytes()));
+    assert!(
+        fault(truncated.as_bytes()).starts_with("line 2: success: is neither true nor false"),
+        "{}",
+        fault(truncated.as_bytes())
+    );
 }
 
 #[test]
@@ -112,7 +131,10 @@ fn gatlings_log_is_added_up_in_each_generation() {
     for (name, version) in [("gatling-2.3.log", "2.0"), ("gatling-3.9.log", "3.9.5")] {
         let report = one(&bytes(name));
         assert_eq!((report.requests, report.failed, report.load.connections), (Some(3), Some(1), Some(2)), "{name}");
-        assert_eq!((ms(report.latency.min), ms(report.latency.mean), ms(report.latency.max)), (Some(10.0), Some(45.0), Some(100.0)));
+        assert_eq!(
+            (ms(report.latency.min), ms(report.latency.mean), ms(report.latency.max)),
+            (Some(10.0), Some(45.0), Some(100.0))
+        );
         assert_eq!((ms(report.ok_latency.max), ms(report.duration)), (Some(25.0), Some(130.0)), "{name}");
         assert_eq!(report.version.as_deref(), Some(version));
     }
@@ -124,7 +146,10 @@ fn nighthawks_options_are_of_one_worker() {
     assert_eq!((report.load.rate_per_s, report.load.connections), (Some(2_000.0), Some(20)));
     assert_eq!((report.requests, report.failed, report.received_bytes), (Some(9_994), Some(14), Some(1_188_810)));
     let latency = &report.latency;
-    assert_eq!((ms(latency.min), ms(latency.mean), ms(latency.max)), (Some(0.056_609), Some(0.105_315), Some(3.737_855)));
+    assert_eq!(
+        (ms(latency.min), ms(latency.mean), ms(latency.max)),
+        (Some(0.056_609), Some(0.105_315), Some(3.737_855))
+    );
     assert_eq!((ms(latency.percentile(50.0)), ms(latency.percentile(99.9))), (Some(0.091_131), Some(1.526_655)));
     assert_eq!(latency.percentile(99.0), None, "its own list has 99.0625");
 }
@@ -155,7 +180,10 @@ fn the_measurements_of_k6_add_up_to_its_summary() {
         assert_eq!((report.requests, report.failed), (summary.requests, summary.failed), "{name}");
         assert_eq!((report.received_bytes, report.sent_bytes), (summary.received_bytes, summary.sent_bytes), "{name}");
         for (found, expected) in [(&report.latency, &summary.latency), (&report.ok_latency, &summary.ok_latency)] {
-            assert!(near(found.min, expected.min) && near(found.mean, expected.mean) && near(found.max, expected.max), "{name}");
+            assert!(
+                near(found.min, expected.min) && near(found.mean, expected.mean) && near(found.max, expected.max),
+                "{name}"
+            );
             for one in &expected.percentiles {
                 assert!(near(found.percentile(one.percent), Some(one.time)), "{name}: p{}", one.percent);
             }
@@ -174,7 +202,10 @@ fn the_measurements_of_k6_add_up_to_its_summary() {
         assert_eq!(counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), (3, 3), "{name}");
     }
     let checks = one(&bytes("k6.ndjson")).summary.expect("k6's own").root.checks;
-    assert_eq!(checks.iter().map(|check| (check.name.as_str(), check.passes, check.fails)).collect::<Vec<_>>(), [("ok", 3, 0)]);
+    assert_eq!(
+        checks.iter().map(|check| (check.name.as_str(), check.passes, check.fails)).collect::<Vec<_>>(),
+        [("ok", 3, 0)]
+    );
 }
 
 #[test]
@@ -190,5 +221,9 @@ fn whole_seconds_of_k6s_csv_are_said_to_be_inexact() {
         .collect();
     let report = one(coarse.join("\n").as_bytes());
     assert_eq!(report.requests, Some(6));
-    assert!(super::warnings(&report).iter().any(|text| text.starts_with("times are rounded to 1000 ms")), "{:?}", report.warnings);
+    assert!(
+        super::warnings(&report).iter().any(|text| text.starts_with("times are rounded to 1000 ms")),
+        "{:?}",
+        report.warnings
+    );
 }

@@ -42,7 +42,17 @@ fn no_reader_panics_on_a_truncated_file() {
 
 #[test]
 fn a_truncated_text_is_refused_or_has_fewer_values_but_never_others() {
-    for name in ["wrk.txt", "ab.txt", "hey.txt", "oha.txt", "bombardier.txt", "vegeta.txt", "h2load.txt", "autocannon.txt", "k6.txt"] {
+    for name in [
+        "wrk.txt",
+        "ab.txt",
+        "hey.txt",
+        "oha.txt",
+        "bombardier.txt",
+        "vegeta.txt",
+        "h2load.txt",
+        "autocannon.txt",
+        "k6.txt",
+    ] {
         let all = bytes(name);
         let whole = read(&all[..]).expect("a report").reports.remove(0);
         for length in 0..all.len() {
@@ -70,7 +80,24 @@ enum Change {
 }
 
 fn any_change() -> impl Strategy<Value = Change> {
-    const TEXTS: [&str; 16] = ["-", "1e308", "99999999999999999999", "NaN", "null", "\"", "\n", "\r", "\t", ",", "é", "\0", "[[", "}{", "%", "│"];
+    const TEXTS: [&str; 16] = [
+        "-",
+        "1e308",
+        "99999999999999999999",
+        "NaN",
+        "null",
+        "\"",
+        "\n",
+        "\r",
+        "\t",
+        ",",
+        "é",
+        "\0",
+        "[[",
+        "}{",
+        "%",
+        "│",
+    ];
     prop_oneof![
         (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Change::Byte(at, byte)),
         (any::<usize>(), proptest::sample::select(&TEXTS[..])).prop_map(|(at, text)| Change::Insert(at, text)),

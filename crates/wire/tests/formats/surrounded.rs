@@ -48,7 +48,9 @@ fn texts_are_read_behind_the_prefixes_of_logs() {
 
 #[test]
 fn json_is_read_behind_prefixes_and_after_other_text() {
-    for name in ["bombardier.json", "autocannon.json", "vegeta.json", "oha.json", "k6-summary-export.json", "fortio.json"] {
+    for name in
+        ["bombardier.json", "autocannon.json", "vegeta.json", "oha.json", "k6-summary-export.json", "fortio.json"]
+    {
         let plain = text(name);
         let lines: Vec<String> = plain.lines().map(|line| format!("bench_1  | {line}")).collect();
         same(name, lines.join("\n").as_bytes(), &["the names of containers"]);
@@ -136,7 +138,8 @@ fn several_reports_of_a_readme_have_their_headings_and_lines() {
         text("k6.txt")
     );
     let reports = contents(readme.as_bytes()).reports;
-    let found: Vec<_> = reports.iter().map(|report| (report.format, report.heading.as_deref(), report.line, report.requests)).collect();
+    let found: Vec<_> =
+        reports.iter().map(|report| (report.format, report.heading.as_deref(), report.line, report.requests)).collect();
     let line = |part: &str| readme.lines().position(|line| line.starts_with(part)).map(|place| place + 1);
     assert_eq!(
         found,
@@ -151,12 +154,25 @@ fn several_reports_of_a_readme_have_their_headings_and_lines() {
 
 #[test]
 fn many_reports_of_one_tool_in_one_file_are_many() {
-    for name in ["vegeta.json", "bombardier.json", "vegeta.txt", "ab.txt", "wrk.txt", "k6.txt", "hey.txt", "h2load.txt", "oha.txt"] {
+    for name in [
+        "vegeta.json",
+        "bombardier.json",
+        "vegeta.txt",
+        "ab.txt",
+        "wrk.txt",
+        "k6.txt",
+        "hey.txt",
+        "h2load.txt",
+        "oha.txt",
+    ] {
         let all = vec![text(name); 50].join("\n");
         let reports = contents(all.as_bytes()).reports;
         assert_eq!(reports.len(), 50, "{name}");
         let first = one(&bytes(name));
-        assert!(reports.iter().all(|report| report.latency == first.latency && report.requests == first.requests), "{name}");
+        assert!(
+            reports.iter().all(|report| report.latency == first.latency && report.requests == first.requests),
+            "{name}"
+        );
         let lines: Vec<_> = reports.iter().map(|report| report.line).collect();
         assert!(lines.is_sorted() && lines.first() < lines.last(), "{name}: {lines:?}");
     }
@@ -175,7 +191,10 @@ fn logs_of_several_containers_are_taken_apart() {
 fn a_report_whose_columns_were_cut_names_the_line() {
     let k6 = text("k6.txt");
     let line = k6.lines().position(|line| line.contains("http_req_duration")).expect("a line");
-    let cut: Vec<&str> = k6.lines().map(|line| if line.contains("http_req_duration") { line.get(..line.len() - 3).unwrap_or(line) } else { line }).collect();
+    let cut: Vec<&str> = k6
+        .lines()
+        .map(|line| if line.contains("http_req_duration") { line.get(..line.len() - 3).unwrap_or(line) } else { line })
+        .collect();
     let message = fault(cut.join("\n").as_bytes());
     assert_eq!(message, format!("line {}: http_req_duration is not in k6's format, or was truncated", line + 1));
 }

@@ -19,7 +19,10 @@ pub(super) const FORMAT: Format = Format {
     timeout_ms: Some(30_000.0),
     reader: Reader::Text {
         starts,
-        near: &[("ApacheBench", "its output ends before \"Concurrency Level\": the run failed or the text was truncated")],
+        near: &[(
+            "ApacheBench",
+            "its output ends before \"Concurrency Level\": the run failed or the text was truncated",
+        )],
         read,
     },
 };
@@ -28,9 +31,11 @@ pub(super) const FORMAT: Format = Format {
 const HEAD_LINES: usize = 14;
 
 fn starts(lines: &[ReportLine]) -> Vec<usize> {
-    let is = |start: &'static str| move |lines: &[ReportLine]| matches!(lines, [line, ..] if line.text.starts_with(start));
+    let is =
+        |start: &'static str| move |lines: &[ReportLine]| matches!(lines, [line, ..] if line.text.starts_with(start));
     let levels = starts_where(lines, is("Concurrency Level:"));
-    let heads = ["Document Path:", "Server Software:", "This is ApacheBench"].map(|start| starts_where(lines, is(start)));
+    let heads =
+        ["Document Path:", "Server Software:", "This is ApacheBench"].map(|start| starts_where(lines, is(start)));
     let mut starts: Vec<usize> = Vec::new();
     for level in levels {
         let after = starts.last().map_or(0, |last| last + 1);

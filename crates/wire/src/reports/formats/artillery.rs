@@ -8,7 +8,6 @@ use super::fields::{Loose, bad_statuses, sum};
 use super::{Format, Reader};
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
 use crate::reports::time::Time;
-use crate::reports::validate::Fault;
 use crate::reports::warning::Warning;
 
 pub(super) const FORMAT: Format = Format {
@@ -21,12 +20,14 @@ pub(super) const FORMAT: Format = Format {
     timeout_ms: Some(10_000.0),
     reader: Reader::Json {
         is: |document| {
-            (document.has_in("aggregate", &["counters"]) || document.has_in("aggregate", &["requestsCompleted", "codes"])).into()
+            (document.has_in("aggregate", &["counters"])
+                || document.has_in("aggregate", &["requestsCompleted", "codes"]))
+            .into()
         },
         read: |document| {
             let aggregate = document.get("aggregate");
             match aggregate.filter(|aggregate| aggregate.has(&["counters"])) {
-                Some(second) => Ok(vec![second.read::<Second>()?.report()?]),
+                Some(second) => Ok(vec![second.read::<Second>()?.report()]),
                 None => Ok(vec![document.read::<First>()?.aggregate.report()]),
             }
         },
@@ -91,10 +92,13 @@ impl Times {
 }
 
 impl Second {
-    fn report(self) -> Result<Report, Fault> {
+    fn report(self) -> Report {
         let counter = |name: &str| self.counters.get(name).and_then(|value| value.count());
         let named = |prefix: &str| {
-            let found = self.counters.iter().filter_map(|(name, value)| Some((name.strip_prefix(prefix)?.to_owned(), value.count()?)));
+            let found = self
+                .counters
+                .iter()
+                .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?.to_owned(), value.count()?)));
             found.collect::<BTreeMap<String, u64>>()
         };
         let statuses = named("http.codes.");
@@ -112,7 +116,7 @@ impl Second {
         let latency = times.and_then(Option::as_ref).map(Times::latencies).unwrap_or_default();
         #[expect(clippy::cast_possible_truncation, reason = "a float to integer cast saturates")]
         let started = self.first_counter_at.0.map(|ms| ms as i64);
-        Ok(Report {
+        Report {
             started_ms: started,
             duration: span.filter(|ms| *ms > 0.0).map(Time::exact),
             load: Generated { model: Some(Model::Open), ..Generated::default() },
@@ -125,7 +129,7 @@ impl Second {
             latency,
             warnings: vec![Warning::LoadUnknown("Artillery's report has no arrival rate")],
             ..Report::default()
-        })
+        }
     }
 }
 

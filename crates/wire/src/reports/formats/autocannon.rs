@@ -108,8 +108,10 @@ impl Autocannon {
 
 fn is_start(lines: &[ReportLine]) -> bool {
     let [title, rest @ ..] = lines else { return false };
-    let is_title = title.text.starts_with("Running ") && (title.text.contains(" test @ ") || title.text.contains(" requests test @ "));
-    let connections = |line: &ReportLine| matches!(words(line).as_slice(), [_, "connections"] | [_, "connections", "with", ..]);
+    let is_title = title.text.starts_with("Running ")
+        && (title.text.contains(" test @ ") || title.text.contains(" requests test @ "));
+    let connections =
+        |line: &ReportLine| matches!(words(line).as_slice(), [_, "connections"] | [_, "connections", "with", ..]);
     is_title && rest.iter().take(2).any(connections)
 }
 
@@ -129,7 +131,7 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
         let cells = cells(line);
         match cells.as_slice() {
             ["Stat", rest @ ..] => header = rest.to_vec(),
-            ["Code", "Count"] | ["Percentile", _] => header = cells.clone(),
+            ["Code", "Count"] | ["Percentile", _] => header.clone_from(&cells),
             ["Latency", times @ ..] => latencies(&header, times, &mut report).ok_or_else(garbled)?,
             ["Req/Sec", rates @ ..] => {
                 let at = header.iter().position(|name| *name == "Avg");
@@ -151,7 +153,9 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
         let what = "autocannon's \"… requests in …\" is missing, its last line: the output was truncated";
         return Err(ReportLine { number: line, text: String::new() }.fault(what));
     }
-    let failures = super::fields::sum(report.failures.iter().filter(|(kind, _)| kind.as_str() != "timeout").map(|(_, found)| found));
+    let failures = super::fields::sum(
+        report.failures.iter().filter(|(kind, _)| kind.as_str() != "timeout").map(|(_, found)| found),
+    );
     if !report.statuses.is_empty() {
         let errors = report.failures.get("errors").copied().unwrap_or_default();
         report.requests = Some(super::fields::sum(report.statuses.values()).saturating_add(errors));
@@ -166,7 +170,9 @@ fn footer(line: &ReportLine, words: &[&str], report: &mut Report) -> Result<bool
     // `36k`: rounded to thousands.
     let about = |text: &str| scaled(text, "", 1e3).map(|number| crate::reports::values::to_integer(number.round()));
     match words {
-        ["Running", _, "test", "@", url] | ["Running", _, "requests", "test", "@", url] => report.url = Some((*url).to_owned()),
+        ["Running", _, "test", "@", url] | ["Running", _, "requests", "test", "@", url] => {
+            report.url = Some((*url).to_owned());
+        }
         [found, "connections", ..] => report.load.connections = count(found),
         [good, "2xx", "responses,", bad, "non", "2xx", "responses"] => {
             let (_, bad_count) = about(good).zip(about(bad)).ok_or_else(garbled)?;
@@ -184,7 +190,8 @@ fn footer(line: &ReportLine, words: &[&str], report: &mut Report) -> Result<bool
             report.duration = Some(Time::printed(time.trim_end_matches(',')).ok_or_else(garbled)?);
             report.requests = count(requests);
             let amount = amount.concat();
-            report.received_bytes = scaled(&amount, "B", 1e3).map(|bytes| crate::reports::values::to_integer(bytes.round()));
+            report.received_bytes =
+                scaled(&amount, "B", 1e3).map(|bytes| crate::reports::values::to_integer(bytes.round()));
             return Ok(true);
         }
         _ => {}
@@ -194,7 +201,9 @@ fn footer(line: &ReportLine, words: &[&str], report: &mut Report) -> Result<bool
 
 fn is_rounded(text: &str, report: &mut Report) {
     if count(text).is_none() {
-        report.warnings.push(Warning::Note(format!("autocannon printed {text}: the number of failed requests is rounded")));
+        report
+            .warnings
+            .push(Warning::Note(format!("autocannon printed {text}: the number of failed requests is rounded")));
     }
 }
 

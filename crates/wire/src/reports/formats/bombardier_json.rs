@@ -9,7 +9,6 @@ use serde::Deserialize;
 use super::fields::{Loose, counts};
 use super::{Format, Reader};
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
-use crate::reports::validate::Fault;
 
 pub(super) const FORMAT: Format = Format {
     name: "bombardier",
@@ -20,9 +19,10 @@ pub(super) const FORMAT: Format = Format {
     timeout_ms: Some(2_000.0),
     reader: Reader::Json {
         is: |document| {
-            (document.has_in("spec", &["numberOfConnections"]) && document.has_in("result", &["timeTakenSeconds"])).into()
+            (document.has_in("spec", &["numberOfConnections"]) && document.has_in("result", &["timeTakenSeconds"]))
+                .into()
         },
-        read: |document| Ok(vec![document.read::<Bombardier>()?.report()?]),
+        read: |document| Ok(vec![document.read::<Bombardier>()?.report()]),
     },
 };
 
@@ -75,15 +75,18 @@ struct Statistics {
 }
 
 impl Bombardier {
-    fn report(self) -> Result<Report, Fault> {
+    fn report(self) -> Report {
         let Self { spec, result } = self;
         let Outcome { req1xx, req2xx, req3xx, req4xx, req5xx, others, .. } = result;
         let statuses = counts([("1xx", req1xx), ("2xx", req2xx), ("3xx", req3xx), ("4xx", req4xx), ("5xx", req5xx)]);
         let failed = [req4xx, req5xx, others].into_iter().fold(0, u64::saturating_add);
         let errors = result.errors.unwrap_or_default().into_iter().map(|error| (error.description, error.count));
         let latency = result.latency.map_or_else(Latencies::default, |found| {
-            let percentiles: Vec<_> =
-                found.percentiles.iter().filter_map(|(name, value)| Some((name.parse().ok()?, value.time(1e-3)))).collect();
+            let percentiles: Vec<_> = found
+                .percentiles
+                .iter()
+                .filter_map(|(name, value)| Some((name.parse().ok()?, value.time(1e-3))))
+                .collect();
             let ends = Latencies {
                 mean: found.mean.time(1e-3),
                 stddev: found.stddev.time(1e-3),
@@ -94,7 +97,7 @@ impl Bombardier {
             };
             ends.with_percentiles(percentiles)
         });
-        Ok(Report {
+        Report {
             url: spec.url,
             duration: result.time_taken_seconds.time(1e3),
             load: Generated {
@@ -113,6 +116,6 @@ impl Bombardier {
             sent_bytes: result.bytes_written,
             latency,
             ..Report::default()
-        })
+        }
     }
 }

@@ -25,6 +25,17 @@ fn is_start(line: &ReportLine) -> bool {
     line.text.starts_with("Bombarding ") && line.text.ends_with(" connection(s)")
 }
 
+/// `Bombarding URL for 2s using 8 connection(s)`, `Bombarding URL with 100 request(s) using 8 connection(s)`
+fn head(words: &[&str], report: &mut Report) {
+    let ["Bombarding", url, how, amount, rest @ ..] = words else { return };
+    report.url = Some((*url).to_owned());
+    if *how == "for" {
+        report.duration = Time::printed(amount);
+    }
+    let using = rest.iter().position(|word| *word == "using").and_then(|at| rest.get(at + 1));
+    report.load = Generated { connections: using.and_then(|text| count(text)), ..Generated::default() };
+}
+
 fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
     let mut report = Report {
         latency: Latencies { of: Population::All, definition: Definition::Rank, ..Latencies::default() },
@@ -35,16 +46,7 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
         let garbled = || line.fault("is not in bombardier's format, or was truncated");
         let words = words(line);
         match words.as_slice() {
-            ["Bombarding", url, "for", time, "using", connections, ..] => {
-                report.url = Some((*url).to_owned());
-                report.duration = Time::printed(time);
-                report.load = Generated { connections: count(connections), ..Generated::default() };
-            }
-            ["Bombarding", url, "with", requests, "request(s)", "using", connections, ..] => {
-                report.url = Some((*url).to_owned());
-                report.requests = count(requests);
-                report.load = Generated { connections: count(connections), ..Generated::default() };
-            }
+            ["Bombarding", ..] => head(&words, &mut report),
             ["Reqs/sec", mean, ..] => report.rate_per_s = Some(number(mean).ok_or_else(garbled)?),
             ["Latency", "Distribution"] => {}
             ["Latency", mean, stddev, max] => {

@@ -68,7 +68,10 @@ impl Crank {
             definition: Definition::Unknown,
             ..Latencies::default()
         };
-        let failures = [("status", count("requests/badresponses").or(count("badresponses"))), ("errors", count("requests/errors").or(count("errors/socketerrors")))];
+        let failures = [
+            ("status", count("requests/badresponses").or(count("badresponses"))),
+            ("errors", count("requests/errors").or(count("errors/socketerrors"))),
+        ];
         let failures: BTreeMap<String, u64> =
             failures.into_iter().filter_map(|(name, found)| Some((name.to_owned(), found?))).collect();
         // Measurements of the target beside it: CPU, memory, start.

@@ -84,7 +84,8 @@ pub fn instant_ms(text: &str) -> Option<i64> {
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468;
     let rest = text.get(19..).unwrap_or_default();
-    let digits: String = rest.strip_prefix(['.', ',']).unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    let digits: String =
+        rest.strip_prefix(['.', ',']).unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
     let millis: i64 = format!("{digits:0<3}").get(..3)?.parse().ok()?;
     let zone = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == ',');
     let offset_minutes = match zone.as_bytes().first() {
@@ -123,7 +124,10 @@ mod tests {
     fn loose_numbers_are_read_and_names_are_not() {
         let read = |text: &str| serde_json::from_str::<Loose>(text).expect("any value").0;
         assert_eq!((read("1.5"), read("\"82333\""), read("\"600.971\"")), (Some(1.5), Some(82_333.0), Some(600.971)));
-        assert_eq!((read("null"), read("\"-\""), read("\"N/A\""), read("{}"), read("\"inf\"")), (None, None, None, None, None));
+        assert_eq!(
+            (read("null"), read("\"-\""), read("\"N/A\""), read("{}"), read("\"inf\"")),
+            (None, None, None, None, None)
+        );
         assert_eq!((Loose(Some(-1.0)).count(), Loose(Some(7.0)).count()), (None, Some(7)));
     }
 }

@@ -77,8 +77,10 @@ impl Fortio {
         let Self { duration_histogram: histogram, ret_codes, .. } = self;
         // A code below zero stands for a request without a response.
         let is_status = |code: &str| code.parse::<u16>().is_ok_and(|code| (100..600).contains(&code));
-        let (statuses, others): (BTreeMap<_, _>, BTreeMap<_, _>) = ret_codes.into_iter().partition(|(code, _)| is_status(code));
-        let failures: BTreeMap<String, u64> = others.into_iter().map(|(code, found)| (format!("code {code}"), found)).collect();
+        let (statuses, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            ret_codes.into_iter().partition(|(code, _)| is_status(code));
+        let failures: BTreeMap<String, u64> =
+            others.into_iter().map(|(code, found)| (format!("code {code}"), found)).collect();
         let bad = super::fields::bad_statuses(&statuses).saturating_add(sum(failures.values()));
         let percentiles: Vec<(f64, Option<Time>)> =
             histogram.percentiles.unwrap_or_default().iter().map(|one| (one.percentile, one.value.time(1e3))).collect();
@@ -101,7 +103,11 @@ impl Fortio {
                 connections: self.num_threads,
                 rate_per_s: self.requested_qps.0.filter(|rate| *rate > 0.0),
                 // "max" requests as many as possible.
-                model: Some(if self.requested_qps.0.is_some_and(|rate| rate > 0.0) { Model::Open } else { Model::Closed }),
+                model: Some(if self.requested_qps.0.is_some_and(|rate| rate > 0.0) {
+                    Model::Open
+                } else {
+                    Model::Closed
+                }),
                 timeout_ms: self.timeout_ns.0.filter(|ns| *ns > 0.0).map(|ns| ns / 1e6),
                 ..Generated::default()
             },

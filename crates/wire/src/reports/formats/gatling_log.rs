@@ -34,7 +34,11 @@ fn is(head: &str) -> Recognised {
     match (is_run && fields.len() > 3, is_next || fields.first() == Some(&"ASSERTION")) {
         (true, _) => Recognised::Yes,
         (false, true) if fields.first() == Some(&"ASSERTION") => {
-            if head.contains("\nRUN\t") { Recognised::Yes } else { Recognised::Near("its line RUN is missing") }
+            if head.contains("\nRUN\t") {
+                Recognised::Yes
+            } else {
+                Recognised::Near("its line RUN is missing")
+            }
         }
         (false, _) => Recognised::No,
     }

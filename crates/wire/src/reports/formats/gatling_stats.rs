@@ -5,7 +5,6 @@ use serde::Deserialize;
 use super::fields::Loose;
 use super::{Format, Reader};
 use crate::reports::report::{Definition, Latencies, Population, Report};
-use crate::reports::validate::Fault;
 
 pub(super) const FORMAT: Format = Format {
     name: "gatling-stats",
@@ -25,7 +24,7 @@ pub(super) const FORMAT: Format = Format {
                 Some(stats) => stats.read::<Stats>()?,
                 None => document.read::<Stats>()?,
             };
-            Ok(vec![stats.report()?])
+            Ok(vec![stats.report()])
         },
     },
 };
@@ -56,7 +55,7 @@ struct Parts {
 }
 
 impl Stats {
-    fn report(&self) -> Result<Report, Fault> {
+    fn report(&self) -> Report {
         let requests = self.number_of_requests.total.count();
         let has = |part: fn(Parts) -> Loose| part(self.number_of_requests).0.is_none_or(|count| count > 0.0);
         let latencies = |part: fn(Parts) -> Loose, of: Population| {
@@ -78,13 +77,13 @@ impl Stats {
             ];
             if has(part) { ends.with_percentiles(percentiles) } else { Latencies::default() }
         };
-        Ok(Report {
+        Report {
             requests,
             failed: self.number_of_requests.ko.count(),
             rate_per_s: self.mean_number_of_requests_per_second.total.0,
             latency: latencies(|parts| parts.total, Population::All),
             ok_latency: latencies(|parts| parts.ok, Population::Successful),
             ..Report::default()
-        })
+        }
     }
 }

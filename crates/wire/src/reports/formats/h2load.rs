@@ -13,7 +13,9 @@ pub(super) const FORMAT: Format = Format {
     limits: "Times are rounded to three digits. There are no percentiles in most versions, and no address.",
     is_rounded: true,
     timeout_ms: None,
-    reader: Reader::Text { starts, near: &[("starting benchmark...", "h2load's has a line \"finished in …\"")], read },
+    reader: Reader::Text {
+        starts, near: &[("starting benchmark...", "h2load's has a line \"finished in …\"")], read
+    },
 };
 
 /// How many lines may be between the beginning and the end of a run.
@@ -79,10 +81,12 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
     report.load = Generated { connections: clients, ..report.load };
     if !is_end || report.requests.is_none() || report.statuses.is_empty() {
         let line = lines.last().map_or(1, |line| line.number);
-        return Err(ReportLine { number: line, text: String::new() }.fault("h2load's \"requests:\" or its last line \"req/s\" is missing: the output was truncated"));
+        return Err(ReportLine { number: line, text: String::new() }
+            .fault("h2load's \"requests:\" or its last line \"req/s\" is missing: the output was truncated"));
     }
     // A status of an error is not among those that h2load counts as failed.
-    let bad = super::fields::bad_statuses(&report.statuses.iter().map(|(class, found)| (class.clone(), *found)).collect());
+    let bad =
+        super::fields::bad_statuses(&report.statuses.iter().map(|(class, found)| (class.clone(), *found)).collect());
     let without = report.failures.iter().filter(|(kind, _)| kind.as_str() != "failed").map(|(_, found)| found);
     let failed = super::fields::sum(without).saturating_add(bad);
     report.failed = report.requests.map(|requests| failed.min(requests));

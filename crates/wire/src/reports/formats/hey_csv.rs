@@ -16,10 +16,7 @@ pub(super) const FORMAT: Format = Format {
     limits: "Times have four decimals of a second. Requests without a response are missing, and so is the address.",
     is_rounded: true,
     timeout_ms: Some(20_000.0),
-    reader: Reader::Records {
-        is: |head| head.starts_with("response-time,DNS+dialup,").into(),
-        read,
-    },
+    reader: Reader::Records { is: |head| head.starts_with("response-time,DNS+dialup,").into(), read },
 };
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {

@@ -159,6 +159,7 @@ fn summary(line: &ReportLine, report: &mut Report) -> Result<(), Fault> {
 }
 
 /// Parses a time; one that was not measured is `Some(None)`. oha's units may be `10 sec` and `10 min`.
+#[expect(clippy::option_option, reason = "outer `None`: it is no time; inner: it is none that was measured")]
 fn time_of(text: &str) -> Option<Option<Time>> {
     let (value, unit) = text.split_once(' ')?;
     if matches!(value, "NaN" | "inf" | "-inf") {
@@ -173,7 +174,7 @@ fn time_of(text: &str) -> Option<Option<Time>> {
     time.map(Some)
 }
 
-/// `[200]	42315 responses`
+/// `[200] 42315 responses`
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let (inside, rest) = text.strip_prefix('[')?.split_once(']')?;
     Some((inside, rest.trim()))

@@ -25,9 +25,11 @@ const KEYS: [&str; 4] = ["framework", "rps", "p99_latency", "connections"];
 
 fn is(document: &Document<'_>) -> Recognised {
     let is_list = document.item(0).is_some_and(|first| first.has(&KEYS));
-    let results = || document.get("results").is_some_and(|results| {
-        results.entries().next().is_some_and(|(_, text)| Document::new(text).has(&KEYS))
-    });
+    let results = || {
+        document
+            .get("results")
+            .is_some_and(|results| results.entries().next().is_some_and(|(_, text)| Document::new(text).has(&KEYS)))
+    };
     (is_list || document.has(&["framework", "results"]) && results()).into()
 }
 
@@ -91,7 +93,11 @@ impl Entry {
             since: if is_open { Since::Due } else { Since::Sent },
             ..Latencies::default()
         };
-        let cpu = self.cpu.as_deref().and_then(|text| number(text.strip_suffix('%')?)).map(|percent| ("target_cpu_cores", percent / 100.0));
+        let cpu = self
+            .cpu
+            .as_deref()
+            .and_then(|text| number(text.strip_suffix('%')?))
+            .map(|percent| ("target_cpu_cores", percent / 100.0));
         let memory = self.memory.as_deref().and_then(|text| scaled(&text.replace("iB", "B"), "B", 1024.0));
         let memory = memory.map(|bytes| ("target_memory_bytes", bytes));
         Report {

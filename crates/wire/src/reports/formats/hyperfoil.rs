@@ -20,7 +20,8 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn is(document: &crate::reports::input::document::Document<'_>) -> Recognised {
-    let is_all = document.get("stats").and_then(|stats| stats.item(0)).is_some_and(|first| first.has_in("total", &["summary"]));
+    let is_all =
+        document.get("stats").and_then(|stats| stats.item(0)).is_some_and(|first| first.has_in("total", &["summary"]));
     let is_total = document.get("statistics").and_then(|stats| stats.item(0));
     (is_all || is_total.is_some_and(|first| first.has_in("summary", &["percentileResponseTime"]))).into()
 }
@@ -112,8 +113,11 @@ impl Hyperfoil {
 impl Summary {
     fn report(self) -> Report {
         let ns = |value: Loose| value.time(1e-6);
-        let percentiles: Vec<_> =
-            self.percentile_response_time.iter().filter_map(|(name, value)| Some((name.parse().ok()?, ns(*value)))).collect();
+        let percentiles: Vec<_> = self
+            .percentile_response_time
+            .iter()
+            .filter_map(|(name, value)| Some((name.parse().ok()?, ns(*value))))
+            .collect();
         let ends = Latencies {
             min: ns(self.min_response_time),
             mean: ns(self.mean_response_time),
@@ -125,8 +129,10 @@ impl Summary {
             ..Latencies::default()
         };
         let http = self.extensions.get("http");
-        let class = |name: &str| http.and_then(|http| http.get(&format!("status_{name}"))).and_then(|found| found.count());
-        let statuses = counts(["2xx", "3xx", "4xx", "5xx", "other"].map(|name| (name, class(name).unwrap_or_default())));
+        let class =
+            |name: &str| http.and_then(|http| http.get(&format!("status_{name}"))).and_then(|found| found.count());
+        let statuses =
+            counts(["2xx", "3xx", "4xx", "5xx", "other"].map(|name| (name, class(name).unwrap_or_default())));
         let failures = counts([
             ("connect", self.connection_errors),
             ("timeout", self.request_timeouts),
@@ -135,7 +141,8 @@ impl Summary {
         ]);
         let without = self.request_count.saturating_sub(self.response_count);
         let bad = super::fields::bad_statuses(&statuses).max(self.invalid);
-        let duration = self.start_time.0.zip(self.end_time.0).map(|(start, end)| Time { ms: end - start, error_ms: 1.0 });
+        let duration =
+            self.start_time.0.zip(self.end_time.0).map(|(start, end)| Time { ms: end - start, error_ms: 1.0 });
         #[expect(clippy::cast_possible_truncation, reason = "a float to integer cast saturates")]
         let started = self.start_time.0.map(|ms| ms as i64);
         Report {

@@ -97,13 +97,15 @@ impl Samples {
         };
         let warnings = [
             negative.map(|ms| Warning::NegativeTime { statistic: "minimum latency".to_owned(), ms }),
-            (self.transactions > 0)
-                .then(|| Warning::Note(format!("{} transactions are not counted: their samples are", self.transactions))),
+            (self.transactions > 0).then(|| {
+                Warning::Note(format!("{} transactions are not counted: their samples are", self.transactions))
+            }),
         ];
         // Whole milliseconds, cut.
         let coarse = |mut latency: crate::reports::report::Latencies| {
             let ends = [&mut latency.min, &mut latency.mean, &mut latency.max].into_iter().flatten();
-            ends.chain(latency.percentiles.iter_mut().map(|one| &mut one.time)).for_each(|time| time.error_ms = time.error_ms.max(1.0));
+            ends.chain(latency.percentiles.iter_mut().map(|one| &mut one.time))
+                .for_each(|time| time.error_ms = time.error_ms.max(1.0));
             latency
         };
         Ok(Report {

@@ -48,13 +48,20 @@ fn delimiter(line: &str) -> Option<u8> {
         let names: Vec<&str> = line.split(separator).map(str::trim).collect();
         names.contains(&"elapsed") && names.contains(&"timeStamp")
     };
-    [',', ';', '\t', '|'].into_iter().find(|separator| is(*separator)).and_then(|separator| u8::try_from(separator).ok())
+    [',', ';', '\t', '|']
+        .into_iter()
+        .find(|separator| is(*separator))
+        .and_then(|separator| u8::try_from(separator).ok())
 }
 
 fn has_no_header(line: &str) -> bool {
     let fields: Vec<&str> = line.split(',').collect();
-    let digits = |field: Option<&&str>| field.is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
-    digits(fields.first()) && fields.first().is_some_and(|text| text.len() == 13) && digits(fields.get(1))
+    let digits = |field: Option<&&str>| {
+        field.is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    digits(fields.first())
+        && fields.first().is_some_and(|text| text.len() == 13)
+        && digits(fields.get(1))
         && fields.len() >= 12
         && fields.iter().any(|field| matches!(*field, "true" | "false"))
 }
@@ -63,7 +70,9 @@ fn is(head: &str) -> Recognised {
     let line = head.lines().next().unwrap_or_default();
     match delimiter(line) {
         Some(_) if line.contains("success") => Recognised::Yes,
-        Some(_) => Recognised::Near("its column \"success\" is missing: save it with jmeter.save.saveservice.successful=true"),
+        Some(_) => {
+            Recognised::Near("its column \"success\" is missing: save it with jmeter.save.saveservice.successful=true")
+        }
         None => has_no_header(line).into(),
     }
 }
@@ -73,7 +82,9 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     let mut start = vec![0; 4096];
     let mut length = 0;
     while length < start.len() {
-        let count = source.read(start.get_mut(length..).unwrap_or_default()).map_err(|error| crate::reports::input::unpack::to_fault(&error))?;
+        let count = source
+            .read(start.get_mut(length..).unwrap_or_default())
+            .map_err(|error| crate::reports::input::unpack::to_fault(&error))?;
         if count == 0 {
             break;
         }

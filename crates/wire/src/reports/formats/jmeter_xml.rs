@@ -51,7 +51,9 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
                 }
                 depth += 1;
             }
-            Event::Empty(element) if element.name().as_ref() == b"httpSample" && depth == 0 => add(&element, &mut samples)?,
+            Event::Empty(element) if element.name().as_ref() == b"httpSample" && depth == 0 => {
+                add(&element, &mut samples)?;
+            }
             Event::End(element) if element.name().as_ref() == b"httpSample" => depth = depth.saturating_sub(1),
             Event::End(element) if element.name().as_ref() == b"testResults" => is_complete = true,
             Event::Eof => break,

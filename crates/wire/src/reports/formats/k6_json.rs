@@ -24,7 +24,10 @@ pub(super) const FORMAT: Format = Format {
 fn is(document: &Document<'_>) -> Recognised {
     // web-frameworks has `metrics`, too.
     let is_k6 = document.has(&["metrics"]) && !document.has(&["frameworks"])
-        || document.get("results").and_then(|results| results.get("metrics")).is_some_and(|metrics| metrics.what() == "a list");
+        || document
+            .get("results")
+            .and_then(|results| results.get("metrics"))
+            .is_some_and(|metrics| metrics.what() == "a list");
     is_k6.into()
 }
 
@@ -83,7 +86,8 @@ pub(super) fn report(mut summary: Summary) -> Result<Report, Fault> {
 }
 
 fn latencies(summary: &Summary, metric: &str, samples: u64, of: Population) -> Latencies {
-    let Some(Metric { values, .. }) = summary.metrics.get(metric).filter(|metric| samples > 0 && !metric.is_empty()) else {
+    let Some(Metric { values, .. }) = summary.metrics.get(metric).filter(|metric| samples > 0 && !metric.is_empty())
+    else {
         return Latencies::default();
     };
     let step = if summary.shape == Shape::TextReport { 0.01 } else { 0.0 };

@@ -84,11 +84,15 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
             Ok(found) => found,
             // k6 was killed while it wrote.
             Err(error) if error.is_eof() && !line.ends_with(b"\n") => {
-                cut = Some(Warning::Incomplete(format!("line {number}, the last one, is truncated: the test was interrupted")));
+                cut = Some(Warning::Incomplete(format!(
+                    "line {number}, the last one, is truncated: the test was interrupted"
+                )));
                 break;
             }
             Err(error) => {
-                return Err(Place::root(&format!("line {number}")).fault(format_args!("is not of k6's --out json: {error}")));
+                return Err(
+                    Place::root(&format!("line {number}")).fault(format_args!("is not of k6's --out json: {error}"))
+                );
             }
         };
         add(&found, &mut points).map_err(|fault| Fault { place: format!("line {number}"), ..fault })?;

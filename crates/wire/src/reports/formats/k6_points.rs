@@ -77,7 +77,9 @@ impl Points {
     /// Adds a measurement. One of a metric of unknown kind is left out.
     pub fn add(&mut self, point: Point<'_>) -> Result<(), Fault> {
         let Point { metric, at_ms, value, .. } = point;
-        let Some((kind, _)) = builtin::lookup(metric).or_else(|| self.kinds.get(metric).copied()) else { return Ok(()) };
+        let Some((kind, _)) = builtin::lookup(metric).or_else(|| self.kinds.get(metric).copied()) else {
+            return Ok(());
+        };
         let is_time = kind == Kind::Trend && builtin::lookup(metric).is_some();
         let began_ms = if is_time && value > 0.0 { at_ms - value } else { at_ms };
         self.start_ms = Some(self.start_ms.map_or(began_ms, |start| start.min(began_ms)));
@@ -86,7 +88,9 @@ impl Points {
         match metric {
             DURATION if point.is_expected == Some(true) => self.sum(SUCCESSFUL, kind, value)?,
             "http_reqs" => {
-                if !point.status.is_empty() && (self.statuses.len() < METRICS_MAX || self.statuses.contains_key(point.status)) {
+                if !point.status.is_empty()
+                    && (self.statuses.len() < METRICS_MAX || self.statuses.contains_key(point.status))
+                {
                     *self.statuses.entry(point.status.to_owned()).or_default() += 1;
                 }
                 self.is_several_urls |= self.url.as_deref().is_some_and(|url| url != point.url);
@@ -105,7 +109,8 @@ impl Points {
             if self.metrics.len() == METRICS_MAX {
                 return Err(Place::root("the file").fault(format_args!("has more than {METRICS_MAX} metrics")));
             }
-            let samples = || if metric.starts_with(DURATION) { Samples::default() } else { Samples::with_limit(DISTINCT_MAX) };
+            let samples =
+                || if metric.starts_with(DURATION) { Samples::default() } else { Samples::with_limit(DISTINCT_MAX) };
             let sum = match kind {
                 Kind::Counter => Sum::Counter(0.0),
                 Kind::Gauge => Sum::Gauge { value, min: value, max: value },
@@ -143,7 +148,9 @@ impl Points {
         let Self { kinds, metrics, checks, statuses, seconds, start_ms, end_ms, url, is_several_urls } = self;
         let duration_ms = start_ms.zip(end_ms).map(|(start, end)| end - start).filter(|duration| *duration > 0.0);
         let Some(duration_ms) = duration_ms else {
-            return Err(Place::root("the file").fault("has no two measurements at different times: its duration is unknown"));
+            return Err(
+                Place::root("the file").fault("has no two measurements at different times: its duration is unknown")
+            );
         };
         let latencies = |name: &str, of: Population| match metrics.get(name) {
             Some(Sum::Trend(samples)) => samples.latencies(of),
@@ -156,7 +163,8 @@ impl Points {
             let (kind, contains) = kind_of(&name)?;
             Some((name, Metric { kind, contains, values: sum.values(duration_ms), thresholds: Vec::new() }))
         };
-        let one = |(name, [passes, fails]): (String, [u64; 2])| Check { path: format!("::{name}"), name, passes, fails };
+        let one =
+            |(name, [passes, fails]): (String, [u64; 2])| Check { path: format!("::{name}"), name, passes, fails };
         let summary = Summary {
             shape: Shape::HandleSummary,
             k6_version: None,

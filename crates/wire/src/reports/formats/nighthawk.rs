@@ -18,7 +18,8 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Json {
         is: |document| {
             let first = document.get("results").and_then(|results| results.item(0));
-            (document.has(&["options", "results"]) && first.is_some_and(|first| first.has(&["statistics", "counters"]))).into()
+            (document.has(&["options", "results"]) && first.is_some_and(|first| first.has(&["statistics", "counters"])))
+                .into()
         },
         read: |document| Ok(vec![document.read::<Nighthawk>()?.report()?]),
     },
@@ -118,7 +119,8 @@ impl Nighthawk {
                 definition: Definition::Histogram,
                 ..Latencies::default()
             };
-            latencies.with_percentiles(percentiles.filter(|(percent, _)| *percent > 0.0 && *percent < 100.0).map(rounded))
+            latencies
+                .with_percentiles(percentiles.filter(|(percent, _)| *percent > 0.0 && *percent < 100.0).map(rounded))
         });
         let duration = time(global.execution_duration.as_ref()).or_else(|| time(options.duration.as_ref()));
         // Options are of one worker.

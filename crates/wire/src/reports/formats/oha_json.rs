@@ -8,7 +8,6 @@ use super::fields::{Loose, bad_statuses, sum};
 use super::{Format, Reader};
 use crate::reports::report::{Definition, Latencies, Population, Report};
 use crate::reports::time::Time;
-use crate::reports::validate::Fault;
 
 pub(super) const FORMAT: Format = Format {
     name: "oha",
@@ -20,7 +19,7 @@ pub(super) const FORMAT: Format = Format {
     timeout_ms: None,
     reader: Reader::Json {
         is: |document| document.has(&["summary", "latencyPercentiles", "statusCodeDistribution"]).into(),
-        read: |document| Ok(vec![document.read::<Oha>()?.report()?]),
+        read: |document| Ok(vec![document.read::<Oha>()?.report()]),
     },
 };
 
@@ -56,7 +55,7 @@ struct Summary {
 }
 
 impl Oha {
-    fn report(self) -> Result<Report, Fault> {
+    fn report(self) -> Report {
         let Self { summary, status_code_distribution: statuses, mut error_distribution, .. } = self;
         error_distribution.remove(AT_DEADLINE);
         let errors = sum(error_distribution.values());
@@ -66,7 +65,7 @@ impl Oha {
         };
         let base = Latencies { of: Population::Responses, definition: Definition::Rank, ..Latencies::default() };
         let ok = self.latency_percentiles_successful.as_ref().map(percentiles).unwrap_or_default();
-        Ok(Report {
+        Report {
             duration: summary.total.time(1e3),
             requests: Some(sum(statuses.values()).saturating_add(errors)),
             failed: Some(errors.saturating_add(bad_statuses(&statuses))),
@@ -83,6 +82,6 @@ impl Oha {
             .with_percentiles(percentiles(&self.latency_percentiles)),
             ok_latency: Latencies { of: Population::Successful, ..base }.with_percentiles(ok),
             ..Report::default()
-        })
+        }
     }
 }

@@ -55,7 +55,11 @@ impl Row<'_> {
 }
 
 /// Reads a table with a header, and calls `take` for each row.
-pub fn each(source: &mut dyn Read, delimiter: u8, take: impl FnMut(&Row<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+pub fn each(
+    source: &mut dyn Read,
+    delimiter: u8,
+    take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     each_with(source, delimiter, None, take)
 }
 
@@ -66,7 +70,11 @@ pub fn each_with(
     columns: Option<&[&str]>,
     mut take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(columns.is_none()).from_reader(source);
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .flexible(true)
+        .has_headers(columns.is_none())
+        .from_reader(source);
     let columns = match columns {
         Some(columns) => StringRecord::from(columns.to_vec()),
         None => reader.headers().map_err(|error| to_fault(&error))?.clone(),

@@ -22,7 +22,8 @@ fn is(head: &str) -> Recognised {
     let is_prose = head.trim_start().starts_with(['#', '{', '[', '<', '|']);
     let Some(table) = Some(head).filter(|_| !is_prose).and_then(Table::find) else { return Recognised::No };
     let mapping = table.guess();
-    let has_unknown_unit = mapping.iter().any(|column| matches!(column, Column::Latency(_, None) | Column::Duration(None)));
+    let has_unknown_unit =
+        mapping.iter().any(|column| matches!(column, Column::Latency(_, None) | Column::Duration(None)));
     match (mapping.contains(&Column::Rate) && mapping.contains(&Column::Name), has_unknown_unit) {
         (true, true) => Recognised::Near("the unit of a column is unknown: choose it in the mapping"),
         (true, false) if table.reports(&mapping).is_ok() => Recognised::Yes,

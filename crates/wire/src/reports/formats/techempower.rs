@@ -100,10 +100,17 @@ impl Results {
             (None, None) => format!("level {}", index + 1),
         };
         let time = |text: Option<String>| text.as_deref().and_then(Time::printed);
-        let seconds = self.duration.0.or_else(|| level.end_time.0.zip(level.start_time.0).map(|(end, start)| end - start));
+        let seconds =
+            self.duration.0.or_else(|| level.end_time.0.zip(level.start_time.0).map(|(end, start)| end - start));
         let seconds = seconds.filter(|seconds| *seconds > 0.0);
         let without = [level.connect, level.read, level.write].into_iter().fold(0, u64::saturating_add);
-        let failures = [("connect", level.connect), ("read", level.read), ("write", level.write), ("timeout", level.timeout), ("status", level.bad_statuses)];
+        let failures = [
+            ("connect", level.connect),
+            ("read", level.read),
+            ("write", level.write),
+            ("timeout", level.timeout),
+            ("status", level.bad_statuses),
+        ];
         let requests = level.total_requests.saturating_add(without);
         let failed = without.saturating_add(level.timeout).saturating_add(level.bad_statuses);
         #[expect(clippy::cast_possible_truncation, reason = "a float to integer cast saturates")]

@@ -37,7 +37,10 @@ pub(super) const TEXT: Format = Format {
         starts: |lines| {
             starts_where(lines, |lines| lines.first().is_some_and(|line| heads(line, "Requests", "[total, rate")))
         },
-        near: &[("Bucket         #", "vegeta's histogram has no rate and no percentiles: import its report of type json")],
+        near: &[(
+            "Bucket         #",
+            "vegeta's histogram has no rate and no percentiles: import its report of type json",
+        )],
         read: read_text,
     },
 };
@@ -152,7 +155,9 @@ fn read_text(lines: &[ReportLine]) -> Result<Report, Fault> {
             ("Requests", [total, rate, rest @ ..]) => {
                 report.requests = Some(count(total).ok_or_else(garbled)?);
                 report.rate_per_s = Some(number(rate).ok_or_else(garbled)?);
-                report.others.extend(rest.first().and_then(|text| number(text)).map(|rate| ("successes_per_s".to_owned(), rate)));
+                report.others.extend(
+                    rest.first().and_then(|text| number(text)).map(|rate| ("successes_per_s".to_owned(), rate)),
+                );
             }
             ("Duration", [_, attack, ..]) => {
                 report.duration = Some(Time::printed(attack).ok_or_else(garbled)?).filter(|time| time.ms > 0.0);
@@ -213,7 +218,9 @@ fn read_hdrplot(lines: &[ReportLine]) -> Result<Report, Fault> {
         match percent {
             percent if percent <= 0.0 => report.latency.min = Some(time),
             percent if percent >= 100.0 => report.latency.max = Some(time),
-            percent if percentiles.last().is_none_or(|(last, _)| *last < percent) => percentiles.push((percent, Some(time))),
+            percent if percentiles.last().is_none_or(|(last, _)| *last < percent) => {
+                percentiles.push((percent, Some(time)));
+            }
             _ => {}
         }
         report.requests = Some(total);

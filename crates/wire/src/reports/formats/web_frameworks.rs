@@ -22,7 +22,8 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Json {
         is: |document| {
             let first = document.get("metrics").and_then(|metrics| metrics.item(0));
-            (document.has(&["frameworks"]) && first.is_some_and(|first| first.has(&["level", "label", "framework_id"]))).into()
+            (document.has(&["frameworks"]) && first.is_some_and(|first| first.has(&["level", "label", "framework_id"])))
+                .into()
         },
         read: |document| Ok(reports(document.read()?)),
     },
@@ -30,17 +31,18 @@ pub(super) const FORMAT: Format = Format {
 
 #[derive(Deserialize)]
 struct Data {
-    metrics: Vec<Value>,
+    metrics: Vec<Cell>,
     frameworks: Vec<Framework>,
 }
 
 #[derive(Deserialize)]
-struct Value {
+struct Cell {
     level: u64,
     label: String,
     #[serde(default)]
     value: Loose,
-    framework_id: u64,
+    #[serde(rename = "framework_id")]
+    framework: u64,
 }
 
 #[derive(Deserialize)]
@@ -52,11 +54,12 @@ struct Framework {
 }
 
 fn reports(data: Data) -> Vec<Report> {
-    let names: BTreeMap<u64, Framework> = data.frameworks.into_iter().map(|framework| (framework.id, framework)).collect();
+    let names: BTreeMap<u64, Framework> =
+        data.frameworks.into_iter().map(|framework| (framework.id, framework)).collect();
     let mut found: BTreeMap<(u64, u64), BTreeMap<String, f64>> = BTreeMap::new();
-    for Value { level, label, value, framework_id } in data.metrics {
+    for Cell { level, label, value, framework } in data.metrics {
         if let Some(value) = value.0.filter(|value| *value >= 0.0) {
-            found.entry((framework_id, level)).or_default().insert(label, value);
+            found.entry((framework, level)).or_default().insert(label, value);
         }
     }
     let report = |((id, level), values): ((u64, u64), BTreeMap<String, f64>)| {
@@ -107,7 +110,11 @@ fn one(name: String, level: u64, values: &BTreeMap<String, f64>) -> Report {
     Report {
         name: Some(name),
         duration: us("duration_ms").filter(|time| time.ms > 0.0),
-        load: Generated { connections: Some(level), connect_errors: failures.get("connect").copied(), ..Generated::default() },
+        load: Generated {
+            connections: Some(level),
+            connect_errors: failures.get("connect").copied(),
+            ..Generated::default()
+        },
         requests,
         failed: (!failures.is_empty()).then(|| requests.map_or(failed, |requests| failed.min(requests))),
         failures,

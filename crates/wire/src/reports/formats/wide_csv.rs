@@ -37,7 +37,11 @@ fn is(head: &str) -> Recognised {
     });
     let waits: Vec<(f64, f64)> = rows.filter(|(wait, _)| *wait >= 10.0).collect();
     let is_latency = !waits.is_empty() && waits.iter().all(|(wait, value)| (0.9..3.0).contains(&(value / wait)));
-    if is_latency { Recognised::Near("its numbers are latencies: import the table of requests per second") } else { Recognised::Yes }
+    if is_latency {
+        Recognised::Near("its numbers are latencies: import the table of requests per second")
+    } else {
+        Recognised::Yes
+    }
 }
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {

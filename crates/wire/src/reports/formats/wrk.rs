@@ -153,7 +153,11 @@ impl Found {
             }
             [answers, "requests", "in", time, amount, "read"] => {
                 let read = || {
-                    Some((count(answers)?, Time::printed(time.strip_suffix(',')?)?, scaled(amount, "B", 1024.0)?.round()))
+                    Some((
+                        count(answers)?,
+                        Time::printed(time.strip_suffix(',')?)?,
+                        scaled(amount, "B", 1024.0)?.round(),
+                    ))
                 };
                 self.total = once(self.total, read().ok_or_else(garbled)?, line)?;
             }
@@ -200,9 +204,11 @@ impl Found {
         let without = [connect, read, write].into_iter().fold(0, u64::saturating_add);
         let requests = answers.saturating_add(without);
         let failed = [timeout, statuses].into_iter().fold(without, u64::saturating_add).min(requests);
-        let failures = [("connect", connect), ("read", read), ("write", write), ("timeout", timeout), ("status", statuses)];
+        let failures =
+            [("connect", connect), ("read", read), ("write", write), ("timeout", timeout), ("status", statuses)];
         // Those in time; wrk prints zeros without any.
-        let latency = if answers > timeout { self.latency.with_percentiles(self.percentiles) } else { Latencies::default() };
+        let latency =
+            if answers > timeout { self.latency.with_percentiles(self.percentiles) } else { Latencies::default() };
         let is_longer = duration.ms > LONGER_THAN_CALIBRATION_MS;
         // wrk2 calibrates its threads after ten seconds; a shorter output without distribution could be of either.
         let model = match (self.is_rate_limited, is_longer) {
@@ -228,7 +234,11 @@ impl Found {
                 since: if self.is_rate_limited { Since::Due } else { Since::Sent },
                 ..latency
             },
-            others: self.thread_rate.map(|[_, max]| ("thread_requests_per_s_max".to_owned(), max)).into_iter().collect(),
+            others: self
+                .thread_rate
+                .map(|[_, max]| ("thread_requests_per_s_max".to_owned(), max))
+                .into_iter()
+                .collect(),
             warnings: unknown.into_iter().chain(no_latency).collect(),
             ..Report::default()
         })

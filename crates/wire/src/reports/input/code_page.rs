@@ -8,7 +8,8 @@ use crate::reports::validate::Fault;
 
 /// What tools print beyond ASCII.
 const GLYPHS: [char; 24] = [
-    '✓', '✗', '█', 'µ', 'μ', '↳', '…', '■', '∎', '▏', '│', '─', '┌', '┐', '└', '┘', '├', '┤', '┬', '┴', '┼', '‾', '×', '±',
+    '✓', '✗', '█', 'µ', 'μ', '↳', '…', '■', '∎', '▏', '│', '─', '┌', '┐', '└', '┘', '├', '┤', '┬', '┴', '┼', '‾', '×',
+    '±',
 ];
 
 /// The upper half of each encoding: 437, 850 and 1252, where what is undefined is a control character.
@@ -66,7 +67,9 @@ mod tests {
 
     #[test]
     fn each_code_page_has_its_upper_half() {
-        CODE_PAGES.iter().for_each(|page| assert_eq!(page.chars().count(), 128));
+        for page in CODE_PAGES {
+            assert_eq!(page.chars().count(), 128);
+        }
     }
 
     #[test]

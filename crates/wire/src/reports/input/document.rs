@@ -20,7 +20,11 @@ impl<'a> Document<'a> {
     /// Reads the keys; a value that is neither an object nor a list has none.
     pub fn new(text: &'a str) -> Self {
         let keys = serde_json::from_str(text).unwrap_or_default();
-        let items = if text.trim_start().starts_with('[') { serde_json::from_str(text).unwrap_or_default() } else { Vec::new() };
+        let items = if text.trim_start().starts_with('[') {
+            serde_json::from_str(text).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         Self { text, keys, items }
     }
 

@@ -17,7 +17,8 @@ pub fn is_unknown(cell: &str) -> bool {
 /// `1,234` and `1.234` are ambiguous: a comma with exactly three digits behind it separates thousands, a point never
 /// does unless there is another one.
 pub fn decimal(text: &str) -> Option<f64> {
-    let text: String = text.trim().chars().filter(|letter| !letter.is_whitespace() && *letter != '\'' && *letter != '_').collect();
+    let text: String =
+        text.trim().chars().filter(|letter| !letter.is_whitespace() && *letter != '\'' && *letter != '_').collect();
     let (points, commas) = (text.matches('.').count(), text.matches(',').count());
     let plain = match (points, commas) {
         (_, 0) if points <= 1 => text,

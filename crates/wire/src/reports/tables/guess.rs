@@ -6,11 +6,16 @@ use crate::reports::time::number;
 /// Proposes what a column is.
 pub fn column(name: &str, cells: &[&str]) -> Column {
     let name = name.to_lowercase();
-    let words: Vec<&str> = name.split(|letter: char| !letter.is_alphanumeric() && letter != '%' && letter != '.' && letter != 'µ').filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = name
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '%' && letter != '.' && letter != 'µ')
+        .filter(|word| !word.is_empty())
+        .collect();
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
     let compact: String = name.chars().filter(|letter| letter.is_alphanumeric() || *letter == '/').collect();
     let is_rate = has(&["rps", "qps"])
-        || ["req/s", "requests/s", "reqs/s", "requestspersecond", "reqpersec", "requestspersec", "throughputrps"].iter().any(|part| compact.contains(part));
+        || ["req/s", "requests/s", "reqs/s", "requestspersecond", "reqpersec", "requestspersec", "throughputrps"]
+            .iter()
+            .any(|part| compact.contains(part));
     if is_rate {
         return Column::Rate;
     }
@@ -37,7 +42,11 @@ fn statistic(words: &[&str], name: &str) -> Option<Statistic> {
         let digits = digits.replace('_', ".");
         let percent = number(&digits)?;
         // p999 is the 99.9th.
-        let percent = if percent > 100.0 && digits.starts_with("99") { format!("99.{}", digits.get(2..)?).parse().ok()? } else { percent };
+        let percent = if percent > 100.0 && digits.starts_with("99") {
+            format!("99.{}", digits.get(2..)?).parse().ok()?
+        } else {
+            percent
+        };
         (0.0..=100.0).contains(&percent).then_some(Statistic::Percentile(percent))
     });
     let is_latency = ["latency", "response", "lat", "time", "ms", "us"].iter().any(|word| words.contains(word));

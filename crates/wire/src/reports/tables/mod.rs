@@ -109,14 +109,18 @@ impl Unit {
 impl Table {
     /// Finds the first table in a text; `None` if there is none.
     pub fn find(text: &str) -> Option<Self> {
-        Self::markdown(text).or_else(|| [',', '\t', ';'].into_iter().find_map(|separator| Self::separated(text, separator)))
+        Self::markdown(text)
+            .or_else(|| [',', '\t', ';'].into_iter().find_map(|separator| Self::separated(text, separator)))
     }
 
     /// Reads a table whose columns are separated by a letter.
     fn separated(text: &str, separator: char) -> Option<Self> {
         let delimiter = u8::try_from(separator).ok()?;
-        let mut reader =
-            csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(text.as_bytes());
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .flexible(true)
+            .has_headers(false)
+            .from_reader(text.as_bytes());
         let mut records = reader.records().map_while(Result::ok);
         let columns: Vec<String> = records.next()?.iter().map(|cell| cell.trim().to_owned()).collect();
         if !(2..=COLUMNS_MAX).contains(&columns.len()) {
@@ -138,9 +142,12 @@ impl Table {
             let inner = line.strip_prefix('|')?.trim_end().trim_end_matches('|');
             Some(inner.split('|').map(|cell| cell.trim().trim_matches(['*', '`']).to_owned()).collect())
         };
-        let is_rule = |line: &str| line.starts_with('|') && line.contains("--") && line.chars().all(|letter| "|-: ".contains(letter));
+        let is_rule = |line: &str| {
+            line.starts_with('|') && line.contains("--") && line.chars().all(|letter| "|-: ".contains(letter))
+        };
         let rule = lines.iter().position(|line| is_rule(line))?;
-        let columns = cells(lines.get(rule.checked_sub(1)?)?).filter(|columns| (2..=COLUMNS_MAX).contains(&columns.len()))?;
+        let columns =
+            cells(lines.get(rule.checked_sub(1)?)?).filter(|columns| (2..=COLUMNS_MAX).contains(&columns.len()))?;
         let row = |(index, line): (usize, &&str)| {
             let cells = cells(line).filter(|cells| cells.len() == columns.len())?;
             Some(Row { line: index + 1, cells })
@@ -152,8 +159,12 @@ impl Table {
     /// Proposes what each column is.
     pub fn guess(&self) -> Vec<Column> {
         let cells = |index: usize| self.rows.iter().filter_map(move |row| row.cells.get(index)).map(String::as_str);
-        let mut columns: Vec<Column> =
-            self.columns.iter().enumerate().map(|(index, name)| guess::column(name, &cells(index).collect::<Vec<_>>())).collect();
+        let mut columns: Vec<Column> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, name)| guess::column(name, &cells(index).collect::<Vec<_>>()))
+            .collect();
         // Without a name the rows could not be told apart.
         if !columns.contains(&Column::Name)
             && let Some(first) = columns.first_mut().filter(|first| **first == Column::Other)
@@ -184,7 +195,11 @@ impl Table {
         let (mut names, mut percentiles): (Vec<&str>, Vec<(f64, Option<Time>)>) = (Vec::new(), Vec::new());
         for ((cell, column), name) in row.cells.iter().zip(mapping).zip(&self.columns) {
             let fault = |what: &str| {
-                Place::root(&format!("line {}", row.line)).fault(format_args!("{}: \"{}\" {what}", shown(name), shown(cell)))
+                Place::root(&format!("line {}", row.line)).fault(format_args!(
+                    "{}: \"{}\" {what}",
+                    shown(name),
+                    shown(cell)
+                ))
             };
             if matches!(column, Column::Name) {
                 names.push(cell);
@@ -202,7 +217,9 @@ impl Table {
                 Column::Requests => report.requests = Some(to_integer(number()?)),
                 Column::Failed => report.failed = Some(to_integer(number()?)),
                 Column::Rate => report.rate_per_s = Some(number()?),
-                Column::Connections => report.load = Generated { connections: Some(to_integer(number()?)), ..Generated::default() },
+                Column::Connections => {
+                    report.load = Generated { connections: Some(to_integer(number()?)), ..Generated::default() }
+                }
                 Column::Duration(unit) => report.duration = Some(time(unit)?),
                 Column::Latency(Statistic::Min, unit) => report.latency.min = Some(time(unit)?),
                 Column::Latency(Statistic::Mean, unit) => report.latency.mean = Some(time(unit)?),

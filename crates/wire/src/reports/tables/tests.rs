@@ -24,7 +24,10 @@ fn columns_are_guessed_and_read() {
     assert_eq!(mapping, expected);
     let reports = table.reports(&mapping).expect("reports");
     let [actix, express] = reports.as_slice() else { panic!("{reports:?}") };
-    assert_eq!((actix.name.as_deref(), actix.rate_per_s, actix.failed), (Some("actix / 4.9"), Some(123_456.7), Some(0)));
+    assert_eq!(
+        (actix.name.as_deref(), actix.rate_per_s, actix.failed),
+        (Some("actix / 4.9"), Some(123_456.7), Some(0))
+    );
     assert_eq!(actix.latency.percentile(99.0).map(|time| (time.ms, time.error_ms)), Some((1.25, 0.005)));
     assert_eq!(actix.latency.mean.map(|time| time.ms), Some(0.34));
     assert_eq!(actix.others.get("target_cpu_cores"), Some(&0.49));
@@ -41,7 +44,10 @@ fn a_table_of_another_language_has_its_units_asked_for() {
     assert_eq!(fault, "line 2: Задержка p99, мс: \"1,25\" has no unit: choose the one of the column");
     let chosen = [Column::Name, Column::Rate, Column::Latency(Statistic::Percentile(99.0), Some(Unit::Milliseconds))];
     let reports = table.reports(&chosen).expect("reports");
-    assert_eq!((reports[0].rate_per_s, reports[0].latency.percentile(99.0).map(|time| time.ms)), (Some(10_500.5), Some(1.25)));
+    assert_eq!(
+        (reports[0].rate_per_s, reports[0].latency.percentile(99.0).map(|time| time.ms)),
+        (Some(10_500.5), Some(1.25))
+    );
 }
 
 #[test]
@@ -55,7 +61,10 @@ fn a_table_of_markdown_is_read() {
     let reports = table.reports(&mapping).expect("reports");
     let found: Vec<_> = reports.iter().map(|one| (one.name.as_deref(), one.rate_per_s, one.line)).collect();
     assert_eq!(found, [(Some("axum"), Some(120_000.0), Some(5)), (Some("gin"), Some(80_500.0), Some(6))]);
-    assert_eq!((reports[0].latency.percentile(99.9).map(|time| time.ms), reports[1].latency.percentile(50.0)), (Some(2.1), None));
+    assert_eq!(
+        (reports[0].latency.percentile(99.9).map(|time| time.ms), reports[1].latency.percentile(50.0)),
+        (Some(2.1), None)
+    );
 }
 
 #[test]
