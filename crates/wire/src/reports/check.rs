@@ -121,7 +121,8 @@ fn without_responses(report: &mut Report, warnings: &mut Vec<Warning>) {
     let zeros = |latency: &Latencies| {
         let Latencies { min, mean, max, percentiles, .. } = latency;
         let all = [min, mean, max].into_iter().flatten().chain(percentiles.iter().map(|one| &one.time));
-        all.into_iter().all(|time| time.ms == 0.0)
+        // A zero that was rounded was measured.
+        all.into_iter().all(|time| time.ms == 0.0 && time.error_ms == 0.0)
     };
     let all_failed = report.failed == Some(requests);
     if requests > 0 && all_failed {
@@ -137,6 +138,10 @@ fn without_responses(report: &mut Report, warnings: &mut Vec<Warning>) {
 
 fn capped(report: &Report, warnings: &mut Vec<Warning>) {
     let Some((timeout_ms, max)) = report.load.timeout_ms.zip(report.latency.max) else { return };
+    // The tool counts them, and there were none.
+    if report.failures.get("timeout") == Some(&0) {
+        return;
+    }
     if timeout_ms > 0.0 && CAPPED.contains(&(max.ms / timeout_ms)) {
         warnings.push(Warning::Capped { timeout_ms });
     }
