@@ -30,6 +30,7 @@ mod k6_units;
 mod locust;
 mod nighthawk;
 mod oha_json;
+mod siege;
 mod table;
 mod table_csv;
 mod techempower;
@@ -127,6 +128,7 @@ pub const FORMATS: &[Format] = &[
     h2load::FORMAT,
     autocannon::JSON,
     autocannon::TEXT,
+    siege::FORMAT,
     fortio::FORMAT,
     nighthawk::FORMAT,
     locust::FORMAT,
