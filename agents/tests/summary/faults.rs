@@ -118,12 +118,12 @@ fn json_of_other_programs_is_rejected() {
     let expected = |what| {
         format!(
             "the document: is {what} of no known format: expected a result of k6, wrk, oha, hey, bombardier, vegeta, ab, \
-             h2load, autocannon, fortio, nighthawk, locust, jmeter, gatling, artillery, hyperfoil, crank, httparena"
+             h2load, autocannon, siege, fortio, nighthawk, locust, jmeter, gatling, artillery, hyperfoil, crank, httparena"
         )
     };
     assert_eq!(message("[]"), expected("a list"));
     assert_eq!(message("null"), expected("null"));
-    assert_eq!(message("{} {}"), expected("an object"));
+    assert_eq!(message("{} {}"), format!("line 1: {}", expected("an object")));
     let text = expected("x").replace("the document: is x of", "line 1: \"http_reqs: 5\" is neither JSON nor of");
     assert_eq!(message("http_reqs: 5"), text.replace("of no known", "of a known"));
     assert_eq!(message("\"k6\""), expected("a string"));

@@ -20,6 +20,9 @@ use crate::reports::validate::{Fault, Place, shown};
 /// Maximum number of reports in one file.
 pub(super) const REPORTS_MAX: usize = 20_000;
 
+/// Maximum number of refused reports that are kept.
+const REFUSED_MAX: usize = 100;
+
 /// Maximum number of places in a text that are tried as JSON.
 const JSON_TRIES: usize = 200;
 
@@ -33,6 +36,8 @@ pub struct Contents {
     pub reports: Vec<Report>,
     /// What was removed before the reports were read.
     pub stripped: BTreeSet<&'static str>,
+    /// Why other reports of a text were refused.
+    pub refused: Vec<Fault>,
 }
 
 /// Reads all reports of a file of any format. Large files are read as a stream, in bounded memory.
@@ -54,7 +59,7 @@ pub fn read(source: impl Read) -> Result<Contents, Fault> {
                     let mut all = opened.all;
                     skip_mark(&mut all, &head, &mut stripped)?;
                     let reports = checked(read(&mut Records::new(all))?, format)?;
-                    return Ok(Contents { reports, stripped });
+                    return Ok(Contents { reports, stripped, refused: Vec::new() });
                 }
                 Recognised::Near(why) => near = near.or(Some((format, why))),
                 Recognised::No => {}
@@ -66,8 +71,12 @@ pub fn read(source: impl Read) -> Result<Contents, Fault> {
     if text.len() < bytes.len() || matches!(text, Cow::Owned(_)) {
         stripped.insert(if matches!(text, Cow::Owned(_)) { "UTF-16" } else { "a byte order mark" });
     }
-    let reports = if is_json(&text) { documents(&text) } else { texts(&text, near, &mut stripped) }?;
-    Ok(Contents { reports, stripped })
+    if is_json(&text) {
+        let (reports, refused) = documents(&text)?;
+        return Ok(Contents { reports, stripped, refused });
+    }
+    let (reports, refused) = texts(&text, near, &mut stripped)?;
+    Ok(Contents { reports, stripped, refused })
 }
 
 type ReadRecords = fn(&mut dyn Read) -> Result<Vec<Report>, Fault>;
@@ -116,8 +125,8 @@ pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
 
 /// Reads the summary of a run, of which more is known: it may have no HTTP requests, and then no duration.
 pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
-    let mut reports = read(bytes)?.reports;
-    let count = reports.len();
+    let Contents { mut reports, refused, .. } = read(bytes)?;
+    let count = reports.len() + refused.len();
     match reports.pop() {
         Some(report) if count == 1 => report.into_summary(),
         _ => Err(Place::root("the file").fault(format_args!("has {count} reports: import them as several runs"))),
@@ -136,35 +145,50 @@ pub fn is_json(bytes: &[u8]) -> bool {
     })
 }
 
-/// Reads a file of JSON documents.
-fn documents(bytes: &[u8]) -> Result<Vec<Report>, Fault> {
+/// Reads a file of JSON documents. Fails if all of them are refused.
+fn documents(bytes: &[u8]) -> Result<Found, Fault> {
     let unreadable = || match crate::reports::json::read(bytes) {
         Err(fault) => fault,
         Ok(_) => Place::root("the document").fault("is not valid UTF-8"),
     };
     let text = std::str::from_utf8(bytes).map_err(|_| unreadable())?;
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let (mut reports, mut count) = (Vec::new(), 0);
+    let (mut reports, mut refused, mut count) = (Vec::new(), Vec::new(), 0);
+    let (mut line, mut counted) = (1, 0);
     while let Some(value) = values.next() {
         let Ok(value) = value else {
             // The result may be followed by lines of another program, or by zsh's mark.
             let rest = text.get(values.byte_offset()..).unwrap_or_default().trim_start_matches([' ', '\r']);
             let is_other = rest.starts_with('\n') && !rest.contains(['{', '[']) || rest.trim_end() == "%";
-            if reports.is_empty() || !is_other {
+            if count == 0 || !is_other {
                 return Err(unreadable());
             }
             break;
         };
         count += 1;
         let start = values.byte_offset() - value.get().len();
-        let line = text.get(..start).map(|before| before.matches('\n').count() + 1);
         // With what is before it, so that places in it are those of the file.
         let whole = if count == 1 { text.get(..values.byte_offset()).unwrap_or_default() } else { value.get() };
-        let (format, found) = document(whole)?;
-        let found = checked(found, format)?;
-        reports.extend(found.into_iter().map(|report| Report { line: line.filter(|_| count > 1), ..report }));
+        // Counted from the document before.
+        line += text.get(counted..start).map_or(0, |between| between.matches('\n').count());
+        counted = start;
+        let line = Some(line);
+        match document(whole).and_then(|(format, found)| checked(found, format)) {
+            Ok(found) => reports.extend(found.into_iter().map(|report| Report { line, ..report })),
+            Err(fault) if refused.len() < REFUSED_MAX => refused.push((fault, line)),
+            Err(_) => {}
+        }
     }
-    if count == 0 { Err(unreadable()) } else { Ok(reports) }
+    let is_one = count == 1;
+    if is_one {
+        reports.iter_mut().for_each(|report| report.line = None);
+    }
+    let refused: Vec<Fault> = refused.into_iter().map(|(fault, line)| at_line(fault, line, is_one)).collect();
+    match refused.first() {
+        _ if count == 0 => Err(unreadable()),
+        Some(first) if reports.is_empty() => Err(first.clone()),
+        _ => Ok((reports, refused)),
+    }
 }
 
 /// Recognises and reads one document.
@@ -199,13 +223,16 @@ fn tools() -> String {
     tools.join(", ")
 }
 
+/// Reports, and why others were refused.
+type Found = (Vec<Report>, Vec<Fault>);
+
 /// A report found in a text.
 struct Block {
     start: usize,
-    found: Found,
+    kind: Kind,
 }
 
-enum Found {
+enum Kind {
     Text(&'static Format, fn(&[ReportLine]) -> Result<Report, Fault>),
     /// Already read, up to this line.
     Json(usize, Vec<Report>),
@@ -216,7 +243,7 @@ fn texts(
     bytes: &[u8],
     near: Option<(&'static Format, &'static str)>,
     stripped: &mut BTreeSet<&'static str>,
-) -> Result<Vec<Report>, Fault> {
+) -> Result<Found, Fault> {
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
     let restored = code_page::restored(text);
     if restored.is_some() {
@@ -242,33 +269,50 @@ fn texts(
     read_blocks(&lines, blocks)
 }
 
-fn read_blocks(lines: &[ReportLine], blocks: Vec<Block>) -> Result<Vec<Report>, Fault> {
-    let mut reports = Vec::new();
+/// Fails if all reports are refused.
+fn read_blocks(lines: &[ReportLine], blocks: Vec<Block>) -> Result<Found, Fault> {
+    let (mut reports, mut refused) = (Vec::new(), Vec::new());
     let (mut previous, mut end) = (0, 0);
     let next: Vec<usize> = blocks.iter().skip(1).map(|block| block.start).chain([lines.len()]).collect();
     let is_one = blocks.len() == 1;
-    for (Block { start, found }, next) in blocks.into_iter().zip(next) {
+    for (Block { start, kind }, next) in blocks.into_iter().zip(next) {
         let between = lines.get(previous..start).unwrap_or_default();
         let heading = heading(between, between.len().min(start - end.min(start)));
         previous = start;
         let line = lines.get(start).map(|line| line.number);
-        let found = match found {
-            Found::Json(after, found) => {
+        let found = match kind {
+            Kind::Json(after, found) => {
                 end = after;
-                found
+                Ok(found)
             }
-            Found::Text(format, read) => {
+            Kind::Text(format, read) => {
                 let block = lines.get(start..next).unwrap_or_default();
                 let fence = block.iter().position(ReportLine::is_fence).unwrap_or(block.len());
-                let report = read(block.get(..fence).unwrap_or_default())?;
                 end = start + fence;
-                checked(vec![report], format)?
+                read(block.get(..fence).unwrap_or_default()).and_then(|report| checked(vec![report], format))
             }
         };
         let placed = |report: Report| Report { heading: heading.clone(), line: line.filter(|_| !is_one), ..report };
-        reports.extend(found.into_iter().map(placed));
+        match found {
+            Ok(found) => reports.extend(found.into_iter().map(placed)),
+            Err(fault) if refused.len() < REFUSED_MAX => refused.push(at_line(fault, line, is_one)),
+            Err(_) => {}
+        }
     }
-    Ok(reports)
+    match refused.first() {
+        Some(first) if reports.is_empty() => Err(first.clone()),
+        _ => Ok((reports, refused)),
+    }
+}
+
+/// Adds the line of a report to a fault that does not have one.
+fn at_line(fault: Fault, line: Option<usize>, is_one: bool) -> Fault {
+    match line {
+        Some(line) if !is_one && !fault.place.starts_with("line ") => {
+            Fault { place: format!("line {line}: {}", fault.place), ..fault }
+        }
+        _ => fault,
+    }
 }
 
 /// Returns the last heading of Markdown before a report, or else the text right above it, among the lines that are `free`
@@ -297,7 +341,7 @@ fn blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
         let Reader::Text { starts, read, .. } = format.reader else { continue };
         for start in starts(lines) {
             if !blocks.iter().any(|block| block.start == start) {
-                blocks.push(Block { start, found: Found::Text(format, read) });
+                blocks.push(Block { start, kind: Kind::Text(format, read) });
             }
         }
         if blocks.len() > REPORTS_MAX {
@@ -308,9 +352,9 @@ fn blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
     blocks.sort_by_key(|block| block.start);
     let ends: Vec<(usize, usize)> = blocks
         .iter()
-        .filter_map(|block| match block.found {
-            Found::Json(end, _) => Some((block.start, end)),
-            Found::Text(..) => None,
+        .filter_map(|block| match block.kind {
+            Kind::Json(end, _) => Some((block.start, end)),
+            Kind::Text(..) => None,
         })
         .collect();
     blocks.retain(|block| !ends.iter().any(|(start, end)| *start < block.start && block.start < *end));
@@ -344,7 +388,7 @@ fn json_blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
         });
         if is_known {
             let (format, found) = document(value.get())?;
-            blocks.push(Block { start: at, found: Found::Json(at + length, checked(found, format)?) });
+            blocks.push(Block { start: at, kind: Kind::Json(at + length, checked(found, format)?) });
             let after: usize = lines.iter().skip(at).take(length).map(|line| line.text.len() + 1).sum();
             (at, offset) = (at + length, offset + after);
         } else {

@@ -198,3 +198,18 @@ fn a_report_whose_columns_were_cut_names_the_line() {
     let message = fault(cut.join("\n").as_bytes());
     assert_eq!(message, format!("line {}: http_req_duration is not in k6's format, or was truncated", line + 1));
 }
+
+#[test]
+fn a_damaged_report_among_others_is_refused_alone() {
+    let all = format!(
+        "{}\n{}\n{}",
+        text("wrk.txt"),
+        text("ab.txt").replace(" 98%      4", " 98%      7"),
+        text("h2load.txt")
+    );
+    let found = contents(all.as_bytes());
+    assert_eq!(found.reports.iter().map(|report| report.format).collect::<Vec<_>>(), ["wrk", "h2load"]);
+    let line = all.lines().position(|line| line.starts_with("This is ApacheBench")).expect("a line") + 1;
+    let expected = format!("line {line}: latency: p99 of 5 ms is below p98 of 7 ms: one was damaged or edited");
+    assert_eq!(found.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+}

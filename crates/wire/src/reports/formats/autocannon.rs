@@ -35,7 +35,7 @@ pub(super) const TEXT: Format = Format {
     timeout_ms: Some(10_000.0),
     reader: Reader::Text {
         starts: |lines| starts_where(lines, is_start),
-        near: &[("connections", "autocannon's has a table with \"Latency\" below \"Running … test @ …\"")],
+        near: &[("Req/Bytes counts sampled once per second", "autocannon's begins with \"Running … test @ …\"")],
         read,
     },
 };

@@ -22,7 +22,8 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn is_start(line: &ReportLine) -> bool {
-    line.text.starts_with("Bombarding ") && line.text.ends_with(" connection(s)")
+    line.text.starts_with("Bombarding ")
+        && [" connection(s)", " connections"].iter().any(|end| line.text.ends_with(end))
 }
 
 /// `Bombarding URL for 2s using 8 connection(s)`, `Bombarding URL with 100 request(s) using 8 connection(s)`

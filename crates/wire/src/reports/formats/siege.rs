@@ -14,7 +14,9 @@ pub(super) const FORMAT: Format = Format {
     is_rounded: true,
     timeout_ms: Some(30_000.0),
     reader: Reader::Json {
-        is: |document| document.has(&["transactions", "availability", "transaction_rate", "longest_transaction"]).into(),
+        is: |document| {
+            document.has(&["transactions", "availability", "transaction_rate", "longest_transaction"]).into()
+        },
         read: |document| Ok(vec![document.read::<Siege>()?.report()]),
     },
 };

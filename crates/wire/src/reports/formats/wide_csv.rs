@@ -1,6 +1,8 @@
 //! The tables of go-web-framework-benchmark: a column for each framework, a row for each processing time (`0 ms`) or
 //! number of connections. They do not say what the numbers are: requests per second, or milliseconds, or bytes.
+//! [`Table::wide`](crate::reports::tables::Table::wide) reads them by a choice.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::fields::parsed;
@@ -14,11 +16,14 @@ pub(super) const FORMAT: Format = Format {
     name: "wide-csv",
     title: "a table of go-web-framework-benchmark",
     tool: "wrk",
-    limits: "It has one number for each framework and row, read as requests per second; nothing else is known.",
+    limits: "It has one number for each framework and row, and does not say of what: somebody has to choose.",
     is_rounded: true,
     timeout_ms: None,
     reader: Reader::Records { is, read },
 };
+
+/// The name of a number whose meaning is unknown.
+const VALUE: &str = "value";
 
 fn is(head: &str) -> Recognised {
     let mut lines = head.lines();
@@ -30,18 +35,7 @@ fn is(head: &str) -> Recognised {
     if !is_wide || !has_names || !values.iter().skip(1).all(|value| parsed(value).is_some()) {
         return Recognised::No;
     }
-    // Latencies of a server that waits are hardly above what it waits.
-    let rows = head.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split(',');
-        Some((parsed(fields.next()?.strip_suffix(" ms")?)?, parsed(fields.next()?)?))
-    });
-    let waits: Vec<(f64, f64)> = rows.filter(|(wait, _)| *wait >= 10.0).collect();
-    let is_latency = !waits.is_empty() && waits.iter().all(|(wait, value)| (0.9..3.0).contains(&(value / wait)));
-    if is_latency {
-        Recognised::Near("its numbers are latencies: import the table of requests per second")
-    } else {
-        Recognised::Yes
-    }
+    Recognised::Yes
 }
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
@@ -52,13 +46,13 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
             if reports.len() > super::super::read::REPORTS_MAX {
                 return Err(Place::root("the file").fault("has too many cells"));
             }
-            let what = "the table does not say what its numbers are: they are read as requests per second";
+            let what = "the table does not say what its numbers are: choose requests per second or a latency";
             // −1 stands for a run that failed.
-            let Some(rate) = parsed(value).filter(|rate| *rate >= 0.0) else { continue };
+            let Some(number) = parsed(value).filter(|number| *number >= 0.0) else { continue };
             reports.push(Report {
                 name: Some(format!("{name} / {label}")),
                 load: Generated { connections: label.parse().ok(), ..Generated::default() },
-                rate_per_s: Some(rate),
+                others: BTreeMap::from([(VALUE.to_owned(), number)]),
                 warnings: vec![Warning::Note(what.to_owned())],
                 ..Report::default()
             });

@@ -136,6 +136,8 @@ impl Found {
                 self.load.threads = once(self.load.threads, threads, line)?;
                 self.load.connections = once(self.load.connections, connections, line)?;
             }
+            // Another view of the same requests (wrk2 -U), which is not the one of the mean and maximum above.
+            ["Latency", "Distribution", _, "-", "Uncorrected", ..] => {}
             ["Latency", "Distribution", rest @ ..] => {
                 self.in_distribution = true;
                 self.is_rate_limited |= rest.first() == Some(&"(HdrHistogram");

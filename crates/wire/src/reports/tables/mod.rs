@@ -186,6 +186,22 @@ impl Table {
         self.rows.iter().map(|row| self.report(row, mapping)).collect()
     }
 
+    /// Reads a table with a target in each column: all cells beside the first column are what somebody chose, such as
+    /// requests per second.
+    pub fn wide(&self, of_cells: Column) -> Result<Vec<Report>, Fault> {
+        let mut reports = Vec::new();
+        for row in &self.rows {
+            let label = row.cells.first().map_or("", String::as_str);
+            for (target, cell) in self.columns.iter().zip(&row.cells).skip(1) {
+                let cells = vec![target.clone(), label.to_owned(), cell.clone()];
+                let columns = vec![String::new(), String::new(), target.clone()];
+                let one = Self { columns, rows: vec![Row { line: row.line, cells }] };
+                reports.extend(one.reports(&[Column::Name, Column::Name, of_cells])?);
+            }
+        }
+        Ok(reports)
+    }
+
     fn report(&self, row: &Row, mapping: &[Column]) -> Result<Report, Fault> {
         let mut report = Report {
             line: Some(row.line),

@@ -90,3 +90,19 @@ fn numbers_of_several_languages_are_read() {
     }
     assert_eq!((amount("12.5k"), amount("1,234 req/s"), amount("5 s")), (Some(12_500.0), Some(1_234.0), None));
 }
+
+#[test]
+fn a_wide_table_is_read_as_what_somebody_chose() {
+    let table = Table::find(",default,gin\n0 ms,40.49,39.22\n10 ms,43.64,-1\n").expect("a table");
+    let rates = table.wide(Column::Rate).expect("reports");
+    let found: Vec<_> = rates.iter().map(|one| (one.name.as_deref(), one.rate_per_s)).collect();
+    let expected = [
+        (Some("default / 0 ms"), Some(40.49)),
+        (Some("gin / 0 ms"), Some(39.22)),
+        (Some("default / 10 ms"), Some(43.64)),
+        (Some("gin / 10 ms"), None),
+    ];
+    assert_eq!(found, expected);
+    let latencies = table.wide(Column::Latency(Statistic::Mean, Some(Unit::Milliseconds))).expect("reports");
+    assert_eq!(latencies[2].latency.mean.map(|time| time.ms), Some(43.64));
+}
