@@ -25,6 +25,7 @@ pub mod samples;
 pub mod seconds;
 pub mod summary;
 pub mod tables;
+mod texts;
 pub mod time;
 pub mod validate;
 pub mod values;

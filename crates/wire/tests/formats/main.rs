@@ -68,3 +68,13 @@ fn each_format_has_a_name_of_its_own_and_a_fixture() {
         .collect();
     assert_eq!(read, names);
 }
+
+#[test]
+fn the_documentation_lists_each_format() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/importing.md");
+    let chapter = std::fs::read_to_string(path).expect("the chapter");
+    for format in FORMATS {
+        let row = format!("| {} | {} |", format.title, format.limits);
+        assert!(chapter.contains(&row), "docs/guide/importing.md: {row}");
+    }
+}

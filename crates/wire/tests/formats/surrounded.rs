@@ -213,3 +213,17 @@ fn a_damaged_report_among_others_is_refused_alone() {
     let expected = format!("line {line}: latency: p99 of 5 ms is below p98 of 7 ms: one was damaged or edited");
     assert_eq!(found.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
 }
+
+#[test]
+fn records_are_read_behind_prefixes_in_fences_and_as_utf_16() {
+    for name in ["k6.ndjson", "k6.csv", "jmeter.csv", "locust_stats.csv", "gatling-3.9.log", "hey.csv"] {
+        let plain = text(name);
+        let lines: Vec<String> = plain.lines().map(|line| format!("2026-11-25T10:00:00.123Z {line}")).collect();
+        same(name, lines.join("\n").as_bytes(), &["the times of a log"]);
+        let lines: Vec<String> = plain.lines().map(|line| format!("load_1  | {line}")).collect();
+        same(name, lines.join("\n").as_bytes(), &["the names of containers"]);
+        same(name, format!("```\n{plain}\n```\n").as_bytes(), &[]);
+        let units = ["\u{feff}", &plain].concat().encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        same(name, &units, &["UTF-16"]);
+    }
+}

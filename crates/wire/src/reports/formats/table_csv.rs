@@ -1,9 +1,10 @@
 //! A CSV or TSV table that no tool wrote, whose columns can be guessed: see [`crate::reports::tables`].
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use super::{Format, Reader, Recognised};
-use crate::reports::input::unpack;
+use crate::reports::input::{lines, prefix, unpack};
 use crate::reports::report::Report;
 use crate::reports::tables::{Column, Table};
 use crate::reports::validate::{Fault, Place};
@@ -20,7 +21,11 @@ pub(super) const FORMAT: Format = Format {
 
 fn is(head: &str) -> Recognised {
     let is_prose = head.trim_start().starts_with(['#', '{', '[', '<', '|']);
-    let Some(table) = Some(head).filter(|_| !is_prose).and_then(Table::find) else { return Recognised::No };
+    // The first column of a log is no name.
+    let mut prefixes = BTreeSet::new();
+    prefix::without(&lines::cleaned(head, &mut BTreeSet::new()), &mut prefixes);
+    let is_table = !is_prose && prefixes.is_empty();
+    let Some(table) = Some(head).filter(|_| is_table).and_then(Table::find) else { return Recognised::No };
     let mapping = table.guess();
     let has_unknown_unit =
         mapping.iter().any(|column| matches!(column, Column::Latency(_, None) | Column::Duration(None)));

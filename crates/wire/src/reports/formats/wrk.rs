@@ -43,6 +43,9 @@ fn is_title(line: &ReportLine) -> bool {
     line.text.starts_with("Running ") && line.text.contains(" test @ ")
 }
 
+/// How far above its output a command may be, lines that are not empty.
+const COMMAND_ABOVE: usize = 6;
+
 /// `$ wrk -t2 -c100 -d30s -R2000 http://…`: only the command has wrk2's rate.
 fn is_command(line: &ReportLine) -> bool {
     let mut words = line.text.split_whitespace();
@@ -68,7 +71,11 @@ fn starts(lines: &[ReportLine]) -> Vec<usize> {
         _ => false,
     });
     for start in &mut starts {
-        *start -= usize::from(*start > 0 && lines.get(*start - 1).is_some_and(is_command));
+        let above = lines.get(start.saturating_sub(COMMAND_ABOVE)..*start).unwrap_or_default();
+        // Nearer than the end of another output.
+        let above = above.iter().rev().take_while(|line| !line.text.starts_with("Transfer/sec:"));
+        let command = above.enumerate().find(|(_, line)| is_command(line));
+        *start -= command.map_or(0, |(distance, _)| distance + 1);
     }
     // The title may have been left out, or the lines after it.
     let others = starts_where(lines, |lines| {
