@@ -44,7 +44,8 @@ fn is(head: &str) -> Recognised {
     if has("Name") && has("# requests") && has("50%") && !has("# failures") {
         return Recognised::Near("it is the distribution, without rates: import the file that ends with _requests.csv");
     }
-    (has("Requests/s") && (has(REQUESTS[0]) || has(REQUESTS[1]))).into()
+    let is_first = names.first().is_some_and(|first| matches!(*first, "Type" | "Method" | "Name"));
+    (is_first && has("Requests/s") && (has(REQUESTS[0]) || has(REQUESTS[1]))).into()
 }
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
