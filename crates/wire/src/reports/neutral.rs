@@ -8,6 +8,9 @@ use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place};
 use crate::reports::values::to_integer;
 
+/// The largest relative error of a mean that is compared with the number of connections.
+const MEAN_ERROR: f64 = 0.02;
+
 impl Report {
     /// Returns the main metrics of the run. Of requests, rate and duration, one is computed if the other two are known.
     ///
@@ -45,7 +48,7 @@ impl Report {
             data_sent_bytes: self.sent_bytes,
             vus_max: open,
             connections: connections.zip(connect_errors).map(|(requested, failed)| Connections { requested, failed }),
-            closed_connections: open.filter(|_| model == Some(Model::Closed)),
+            closed_connections: open.filter(|_| model == Some(Model::Closed) && is_exact(&self.latency)),
             ..Figures::default()
         })
     }
@@ -97,6 +100,11 @@ impl Report {
         metrics.extend(known.map(|(name, latency)| (name.to_owned(), trend(latency))));
         metrics
     }
+}
+
+/// Whether throughput × latency can tell how many connections were in requests.
+fn is_exact(latency: &Latencies) -> bool {
+    latency.mean.is_some_and(|mean| mean.error_ms <= MEAN_ERROR * mean.ms)
 }
 
 fn metric<const N: usize>(kind: Kind, contains: Contains, values: [(&str, Option<f64>); N]) -> Metric {

@@ -179,3 +179,11 @@ fn a_report_with_too_little_for_a_run_says_what_it_lacks() {
     assert_eq!((figures.requests, figures.failed, figures.latency.p99_ms), (2_413, Some(612), Some(5.0)));
     assert!((figures.measured_ms - 2_002.0).abs() < 0.1, "{}", figures.measured_ms);
 }
+
+#[test]
+fn connections_are_compared_with_latencies_only_if_these_are_exact() {
+    let figures = |name: &str| one(&bytes(name)).figures().expect("figures");
+    assert_eq!(figures("bombardier.json").closed_connections, Some(8));
+    // Whole milliseconds.
+    assert_eq!((figures("ab.txt").closed_connections, figures("ab.txt").vus_max), (None, Some(8)));
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::reports::report::{Generated, Model, Population, Report};
+use crate::reports::report::{Generated, Population, Report};
 use crate::reports::samples;
 use crate::reports::seconds::{Event, Seconds};
 use crate::reports::time::Time;
@@ -112,7 +112,8 @@ impl Samples {
             url: self.url.filter(|_| !self.is_several_urls),
             started_ms: Some(start),
             duration: Some(Time { ms: end.saturating_sub(start) as f64, error_ms: 1.0 }).filter(|time| time.ms > 0.0),
-            load: Generated { connections: self.threads, model: Some(Model::Closed), ..Generated::default() },
+            // Timers of a plan may pause threads.
+            load: Generated { connections: self.threads, ..Generated::default() },
             requests: Some(requests),
             failed: Some(self.failed),
             failures: self.failures,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Format, Reader};
-use crate::reports::report::{Generated, Latencies, Model, Population, Report};
+use crate::reports::report::{Latencies, Population, Report};
 use crate::reports::time::Time;
 
 pub(super) const FORMAT: Format = Format {
@@ -40,7 +40,6 @@ impl Siege {
         let time = |seconds: f64| Some(Time { error_ms: 5.0, ..Time::of(seconds, 1e3) });
         Report {
             duration: time(self.elapsed_time).filter(|time| time.ms > 0.0),
-            load: Generated { model: Some(Model::Closed), ..Generated::default() },
             requests: Some(requests),
             failed: Some(requests.saturating_sub(self.successful_transactions)),
             rate_per_s: Some(self.transaction_rate),
