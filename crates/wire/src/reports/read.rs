@@ -170,6 +170,9 @@ fn documents(bytes: &[u8]) -> Result<Found, Fault> {
             break;
         };
         count += 1;
+        if count > REPORTS_MAX {
+            return Err(Place::root("the file").fault(format_args!("has more than {REPORTS_MAX} documents")));
+        }
         let start = values.byte_offset() - value.get().len();
         // With what is before it, so that places in it are those of the file.
         let whole = if count == 1 { text.get(..values.byte_offset()).unwrap_or_default() } else { value.get() };

@@ -12,11 +12,14 @@ use crate::reports::read::{Found, REFUSED_MAX, REPORTS_MAX, at_line, checked, do
 use crate::reports::report::Report;
 use crate::reports::validate::{Fault, Place, shown};
 
+/// Maximum bytes of JSON of other programs that are read.
+const OTHER_JSON_MAX: usize = 64 << 20;
+
 /// How far above a report its heading may be, lines.
 const HEADING_ABOVE: usize = 6;
 
-/// Maximum number of places in a text that are tried as JSON.
-const JSON_TRIES: usize = 200;
+/// Maximum number of places in a text that are tried as JSON and are none.
+const JSON_TRIES: usize = 50;
 
 /// A report found in a text.
 struct Block {
@@ -126,20 +129,22 @@ fn heading(above: &[ReportLine], free: usize) -> Option<String> {
 
 /// Finds all reports in a text, ascending.
 fn blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
-    let mut blocks: Vec<Block> = Vec::new();
+    let (mut blocks, mut taken): (Vec<Block>, BTreeSet<usize>) = (Vec::new(), BTreeSet::new());
     for format in FORMATS {
         let Reader::Text { starts, read, .. } = format.reader else { continue };
-        for start in starts(lines) {
-            if !blocks.iter().any(|block| block.start == start) {
+        let found = starts(lines);
+        if found.len() > REPORTS_MAX {
+            return Err(Place::root("the file").fault(format_args!("has more than {REPORTS_MAX} reports")));
+        }
+        for start in found {
+            if taken.insert(start) {
                 blocks.push(Block { start, kind: Kind::Text(format, read) });
             }
-        }
-        if blocks.len() > REPORTS_MAX {
-            return Err(Place::root("the file").fault(format_args!("has more than {REPORTS_MAX} reports")));
         }
     }
     blocks.extend(json_blocks(lines)?);
     blocks.sort_by_key(|block| block.start);
+    // Lines of a document begin no report.
     let ends: Vec<(usize, usize)> = blocks
         .iter()
         .filter_map(|block| match block.kind {
@@ -155,18 +160,18 @@ fn blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
 fn json_blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
     let all: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
     let all = all.join("\n");
-    let (mut blocks, mut tries) = (Vec::new(), 0);
+    let (mut blocks, mut tries, mut other_bytes) = (Vec::new(), 0, 0);
     let (mut at, mut offset) = (0, 0);
     while let Some(line) = lines.get(at) {
         let rest = all.get(offset..).unwrap_or_default();
         let next = offset + line.text.len() + 1;
-        if !line.text.starts_with(['{', '[']) || tries == JSON_TRIES {
+        if !line.text.starts_with(['{', '[']) || tries == JSON_TRIES || other_bytes > OTHER_JSON_MAX {
             (at, offset) = (at + 1, next);
             continue;
         }
-        tries += 1;
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
         let Some(Ok(value)) = values.next() else {
+            tries += 1;
             (at, offset) = (at + 1, next);
             continue;
         };
@@ -182,6 +187,7 @@ fn json_blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
             let after: usize = lines.iter().skip(at).take(length).map(|line| line.text.len() + 1).sum();
             (at, offset) = (at + length, offset + after);
         } else {
+            other_bytes += value.get().len();
             (at, offset) = (at + 1, next);
         }
     }

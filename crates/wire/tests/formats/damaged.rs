@@ -141,3 +141,10 @@ proptest! {
         try_to_read(&bytes);
     }
 }
+
+#[test]
+fn too_many_reports_in_one_file_are_refused() {
+    let wrk = "Thread Stats   Avg\nRequests/sec: 1.00\n".repeat(20_001);
+    assert_eq!(super::fault(wrk.as_bytes()), "the file: has more than 20000 reports");
+    assert_eq!(super::fault("{}\n".repeat(20_001).as_bytes()), "the file: has more than 20000 documents");
+}

@@ -30,18 +30,20 @@ pub(super) const FORMAT: Format = Format {
 /// How many lines the parts of an output may be apart.
 const HEAD_LINES: usize = 14;
 
+/// What an output begins with; parts of it may have been left out.
+const HEADS: [&str; 3] = ["This is ApacheBench", "Server Software:", "Document Path:"];
+
 fn starts(lines: &[ReportLine]) -> Vec<usize> {
-    let is =
-        |start: &'static str| move |lines: &[ReportLine]| matches!(lines, [line, ..] if line.text.starts_with(start));
-    let levels = starts_where(lines, is("Concurrency Level:"));
-    let heads =
-        ["Document Path:", "Server Software:", "This is ApacheBench"].map(|start| starts_where(lines, is(start)));
+    let levels =
+        starts_where(lines, |lines| matches!(lines, [line, ..] if line.text.starts_with("Concurrency Level:")));
     let mut starts: Vec<usize> = Vec::new();
+    let mut after = 0;
     for level in levels {
-        let after = starts.last().map_or(0, |last| last + 1);
         let earliest = after.max(level.saturating_sub(HEAD_LINES));
-        let heads = heads.iter().flatten().filter(|head| (earliest..level).contains(*head));
-        starts.push(heads.min().copied().unwrap_or(level));
+        let before = lines.get(earliest..level).unwrap_or_default();
+        let head = before.iter().position(|line| HEADS.iter().any(|head| line.text.starts_with(head)));
+        starts.push(head.map_or(level, |head| earliest + head));
+        after = level + 1;
     }
     starts
 }

@@ -5,7 +5,7 @@
 //! response that took longer than `--timeout`; an error status is 400 or above. Both are among the responses, and count
 //! as failed. Latencies exclude timeouts.
 
-use super::{Format, Reader, starts_where, words};
+use super::{Format, Reader, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Model, Report, Since};
 use crate::reports::time::{Time, count, number, scaled};
@@ -65,34 +65,24 @@ fn is_threads(line: &ReportLine) -> bool {
 }
 
 fn starts(lines: &[ReportLine]) -> Vec<usize> {
-    let mut starts = starts_where(lines, |lines| match lines {
+    let (mut starts, mut has_ended) = (Vec::new(), true);
+    for (index, line) in lines.iter().enumerate() {
+        let next = lines.get(index + 1..).unwrap_or_default();
         // autocannon begins in the same way.
-        [first, rest @ ..] if is_title(first) => rest.iter().take(2).any(is_threads),
-        _ => false,
-    });
-    for start in &mut starts {
-        let above = lines.get(start.saturating_sub(COMMAND_ABOVE)..*start).unwrap_or_default();
-        // Nearer than the end of another output.
-        let above = above.iter().rev().take_while(|line| !line.text.starts_with("Transfer/sec:"));
-        let command = above.enumerate().find(|(_, line)| is_command(line));
-        *start -= command.map_or(0, |(distance, _)| distance + 1);
-    }
-    // The title may have been left out, or the lines after it.
-    let others = starts_where(lines, |lines| {
-        let first = lines.first();
-        first.is_some_and(is_threads) || first.is_some_and(|line| line.text.starts_with("Thread Stats "))
-    });
-    for other in others {
-        let before = starts.iter().copied().filter(|start| *start <= other).max();
-        let is_new = before.is_none_or(|start| {
-            let between = lines.get(start..other).unwrap_or_default();
-            between.iter().any(|line| line.text.starts_with("Requests/sec:"))
-        });
-        if is_new {
-            starts.push(other);
+        if is_title(line) && next.iter().take(2).any(is_threads) {
+            let above = lines.get(index.saturating_sub(COMMAND_ABOVE)..index).unwrap_or_default();
+            // Nearer than the end of another output.
+            let above = above.iter().rev().take_while(|line| !line.text.starts_with("Transfer/sec:"));
+            let command = above.enumerate().find(|(_, line)| is_command(line));
+            starts.push(index - command.map_or(0, |(distance, _)| distance + 1));
+            has_ended = false;
+        } else if has_ended && (is_threads(line) || line.text.starts_with("Thread Stats ")) {
+            // The title was left out.
+            starts.push(index);
+            has_ended = false;
         }
+        has_ended |= line.text.starts_with("Requests/sec:");
     }
-    starts.sort_unstable();
     starts
 }
 
