@@ -5,7 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 rustup toolchain list | grep -q '^nightly' || { echo "fuzz: rustup toolchain install nightly" >&2; rustup toolchain install nightly --profile minimal; }
 cargo fuzz --version >/dev/null 2>&1 || { echo "fuzz: cargo install cargo-fuzz" >&2; cargo install --quiet --locked --debug cargo-fuzz@0.13.2; }
-mkdir -p fuzz/corpus/summary fuzz/corpus/push fuzz/corpus/packed fuzz/corpus/messages fuzz/corpus/profile
+mkdir -p fuzz/corpus/summary fuzz/corpus/reports fuzz/corpus/push fuzz/corpus/packed fuzz/corpus/messages fuzz/corpus/profile
+for file in crates/wire/tests/fixtures/*; do
+  cp "$file" "fuzz/corpus/reports/seed-$(basename "$file")"
+done
 for file in samples/published/*.json samples/published/*.txt agents/tests/fixtures/series/*/summary.json; do
   cp "$file" "fuzz/corpus/summary/seed-$(echo "$file" | tr / -)"
 done

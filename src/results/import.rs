@@ -167,7 +167,7 @@ async fn ready(
 ) -> Result<Ready> {
     let mut about = checked(about)?;
     // Without it a wrk run would be compared with a k6 run of as many virtual users.
-    let threads = summary.metrics.get("wrk_threads").and_then(|metric| metric.values.get("value"));
+    let threads = summary.metrics.get("threads").and_then(|metric| metric.values.get("value"));
     if let Some(threads) = threads {
         about.spec.parameters.entry("threads".to_owned()).or_insert_with(|| threads.to_string());
     }

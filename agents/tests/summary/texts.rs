@@ -42,7 +42,7 @@ fn rejection(text: &str) -> Fault {
 #[test]
 fn each_published_file_has_the_tool_in_its_name() {
     for (name, text) in all() {
-        let shape = if name.starts_with("wrk") { Shape::Wrk } else { Shape::TextReport };
+        let shape = if name.starts_with("wrk") { Shape::Other("wrk") } else { Shape::TextReport };
         assert_eq!(read(&text).shape, shape, "{name}");
     }
 }
@@ -72,13 +72,18 @@ fn a_text_in_utf_16_is_decoded() {
 }
 
 #[test]
-fn a_report_whose_marks_were_lost_is_refused() {
+fn a_report_whose_marks_were_lost_is_refused_and_one_with_others_is_restored() {
     let report = fixture("stdout-v1.8.1.txt");
     assert!(read(&report).figures().thresholds.is_some_and(|count| count > 0), "thresholds");
-    // What ✓, ✗ and █ become in the code pages 437 and 1252, and where they can't be written.
-    for marks in [["Γ£ô", "Γ£ù", "Γûê"], ["âœ“", "âœ—", "â–ˆ"], ["?", "?", "?"], ["", "", ""]] {
-        let [passed, failed, block] = marks;
-        let lost = report.replace('✓', passed).replace('✗', failed).replace('█', block);
+    let with =
+        |[passed, failed, block]: [&str; 3]| report.replace('✓', passed).replace('✗', failed).replace('█', block);
+    // What ✓, ✗ and █ become in the code pages 437 and 1252.
+    for marks in [["Γ£ô", "Γ£ù", "Γûê"], ["âœ“", "âœ—", "â–ˆ"]] {
+        assert_eq!(read(&with(marks)), read(&report), "{marks:?}");
+    }
+    // Where they can't be written.
+    for marks in [["?", "?", "?"], ["", "", ""]] {
+        let lost = with(marks);
         let fault = rejection(&lost).to_string();
         assert!(fault.contains("k6's marks are not readable"), "{marks:?}: {fault}");
     }
@@ -159,8 +164,8 @@ fn socket_errors_and_timeouts_of_wrk_count_as_failed() {
     let late = figures("wrk-kcup-go-fasthttp-100K.txt");
     assert_eq!((late.requests, late.failed), (43_736, Some(1_654)));
     let summary = read(&published("wrk-kcup-go-fasthttp-1M.txt"));
-    let count = |name: &str| summary.metrics[name].values["count"];
-    assert!((count("wrk_write_errors") - 13_538_217.0).abs() < 0.5 && (count("wrk_timeouts") - 7.0).abs() < 0.5);
+    let count = |name: &str| summary.metrics[name].values["value"];
+    assert!((count("failed_write") - 13_538_217.0).abs() < 0.5 && (count("failed_timeout") - 7.0).abs() < 0.5);
     let with =
         published("wrk-kcup-rust-10K.txt").replace("Requests/sec", "  Non-2xx or 3xx responses: 12\nRequests/sec");
     assert_eq!(read(&with).figures().failed, Some(12));
@@ -267,7 +272,7 @@ fn inconsistent_and_duplicate_values_are_rejected_with_their_line() {
     let cases = [
         (k6.replace("✗ 148213", "✗ 148212"), "metrics.http_req_failed: covers 148212 requests"),
         (k6.replace("http_reqs", "http_reqz"), "metrics.http_reqs: is missing"),
-        (format!("{k6}{k6}"), "line 18: checks is duplicated"),
+        (format!("{k6}{k6}"), "the file: has 2 reports: import them as several runs"),
         (k6.replace("max=55.59ms", "max=0.01ms"), "metrics.http_req_duration.max"),
         (k6.replace("avg=928.79µs", "avg=928.79"), "line 6: http_req_duration is not in k6's format"),
         (k6.replace("16 GB ", "16 GiB "), "line 2: data_received is not in k6's format"),
@@ -276,9 +281,9 @@ fn inconsistent_and_duplicate_values_are_rejected_with_their_line() {
         (wrk.replace("466302 requests", "4663020 requests"), "the text was modified"),
         (wrk.replace("timeout 94", "timeout"), "line 13: is not in wrk's format"),
         (wrk.replace("44.51GB read", "44.51 read"), "line 12: is not in wrk's format"),
-        (format!("{wrk}{wrk}"), "is duplicated"),
+        (format!("{wrk}{wrk}"), "the file: has 2 reports: import them as several runs"),
         (wrk.replace("Transfer", "Transport"), "\"Transfer/sec\" is missing"),
-        (wrk.replace("99%  195.05ms", "99%  1.05ms"), "p(99)"),
+        (wrk.replace("99%  195.05ms", "99%  1.05ms"), "latency: p99 of 1.05 ms is below p90 of "),
     ];
     for (text, expected) in cases {
         let fault = rejection(&text).to_string();

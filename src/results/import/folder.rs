@@ -197,7 +197,7 @@ impl IndexEntry {
 
     /// Checks that index and file agree.
     fn check_against(&self, summary: &Summary) -> Result<(), String> {
-        let is_wrk = summary.shape == Shape::Wrk;
+        let is_wrk = summary.shape == Shape::Other("wrk");
         if self.tool.is_some_and(|tool| (tool == Tool::Wrk) != is_wrk) {
             return Err(format!("tool: the file is {}", summary.shape.name()));
         }
@@ -213,7 +213,7 @@ impl IndexEntry {
                 return Err(format!("{field}: {stated}, but the file has {found}"));
             }
         }
-        let threads = summary.metrics.get("wrk_threads").and_then(|metric| metric.values.get("value").copied());
+        let threads = summary.metrics.get("threads").and_then(|metric| metric.values.get("value").copied());
         match (self.threads, threads) {
             #[expect(clippy::float_cmp, reason = "whole numbers: both are exact")]
             (Some(stated), Some(found)) if stated as f64 != found => {

@@ -18,6 +18,7 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
         metrics: read_metrics(metrics, metric)?,
         root: groups::root(document)?,
         negative_minima: Vec::new(),
+        stated: None,
     })
 }
 

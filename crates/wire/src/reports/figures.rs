@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::values;
 use crate::load_time::LoadTime;
 use crate::reports::protocol::{Names, Protocol, SUCCESSFUL_CALLS};
-use crate::reports::summary::{Group, Kind, Metric, Shape, Summary};
+use crate::reports::summary::{Group, Kind, Metric, Summary};
 
 /// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time
 /// of the test is hardly longer, the test had nothing but the load, and k6's time is the more exact one.
@@ -21,7 +21,7 @@ pub struct Figures {
     pub requests: u64,
     /// Requests with an unexpected response or none.
     pub failed: Option<u64>,
-    /// Requests per second of the measured time; for wrk only those with a response.
+    /// Requests per second of the measured time, as the tool counts them; for wrk only those with a response.
     pub rps: f64,
     /// Duration of the load, or of the test if only that is known.
     pub measured_ms: f64,
@@ -55,14 +55,14 @@ pub struct Figures {
     /// The check that failed most often.
     #[serde(default)]
     pub worst_check: Option<FailedCheck>,
-    /// Maximum number of allocated virtual users; for wrk the connections that were open.
+    /// Maximum number of allocated virtual users; for other tools the connections that were open.
     pub vus_max: Option<u64>,
-    /// What became of wrk's connections.
+    /// What became of the connections of other tools.
     #[serde(default)]
     pub connections: Option<Connections>,
-    /// Open connections of wrk, each of which sends its next request on a response; None for wrk2 and k6.
+    /// Open connections of wrk and the like, each of which sends its next request on a response; None for k6.
     pub closed_connections: Option<u64>,
-    /// Crossed thresholds; wrk has none.
+    /// Crossed thresholds; only k6 has them.
     pub thresholds_failed: Option<u32>,
     /// All thresholds whose metrics have samples; k6's old text report counts one per metric.
     pub thresholds: Option<u32>,
@@ -85,7 +85,7 @@ pub struct FailedCheck {
 /// Maximum letters of the name of a check in a sentence.
 const MAX_CHECK_NAME: usize = 80;
 
-/// The connections of wrk.
+/// The connections of a load generator that is not k6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
     /// How many were requested.
@@ -138,6 +138,9 @@ impl Summary {
 
     /// Returns the main metrics, with rates over the time of the load, if it is known.
     pub fn figures_over(&self, load_time: Option<LoadTime>) -> Figures {
+        if let Some(figures) = &self.stated {
+            return Figures::clone(figures);
+        }
         let count = |metric, value| self.value(metric, value).map(values::to_integer);
         let protocol = self.protocol();
         let Names { requests, duration, succeeded } = protocol.names();
@@ -155,18 +158,12 @@ impl Summary {
         let load_time = load_time.filter(is_other).filter(is_plausible);
         let measured_ms = load_time.map(|time| time.ms as f64).or(test_ms).unwrap_or_default();
         let in_time = requests.saturating_sub(load_time.map_or(0, |time| time.late_requests));
-        let has_thresholds = self.shape != Shape::Wrk;
         let thresholds = || self.metrics.values().flat_map(|metric| &metric.thresholds).filter_map(|one| one.passed);
         Figures {
             protocol,
             requests,
             failed,
-            rps: match self.shape {
-                // Its requests include those without a response, which would inflate the rate.
-                Shape::Wrk => self.value("http_reqs", "rate").unwrap_or_default(),
-                _ if measured_ms > 0.0 => in_time as f64 / (measured_ms / 1000.0),
-                _ => 0.0,
-            },
+            rps: if measured_ms > 0.0 { in_time as f64 / (measured_ms / 1000.0) } else { 0.0 },
             measured_ms,
             latency: self.latency(duration, requests),
             ok_latency: succeeded.map_or_else(Latency::default, |succeeded| {
@@ -185,13 +182,10 @@ impl Summary {
             checks_failed: count("checks", "fails"),
             worst_check: worst_check(&self.root),
             vus_max: count("vus_max", "max").or_else(|| count("vus_max", "value")),
-            connections: count("wrk_connections", "value").map(|requested| Connections {
-                requested,
-                failed: count("wrk_connect_errors", "count").unwrap_or_default(),
-            }),
-            closed_connections: count("wrk_closed_connections", "value"),
-            thresholds_failed: has_thresholds.then(|| number_of(thresholds().filter(|passed| !passed))),
-            thresholds: has_thresholds.then(|| number_of(thresholds())),
+            connections: None,
+            closed_connections: None,
+            thresholds_failed: Some(number_of(thresholds().filter(|passed| !passed))),
+            thresholds: Some(number_of(thresholds())),
             negative_minima: self.negative_minima.clone(),
         }
     }

@@ -27,6 +27,7 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
         metrics: read_metrics(metrics, |_, node, place| metric(node, place))?,
         root: groups::root(document)?,
         negative_minima: Vec::new(),
+        stated: None,
     })
 }
 

@@ -49,6 +49,7 @@ pub(super) fn read(document: &Node<'_>, results: &Node<'_>) -> Result<Summary, F
         metrics,
         root,
         negative_minima: Vec::new(),
+        stated: None,
     })
 }
 

@@ -1,20 +1,33 @@
-//! Reads the reports of load generators (k6 as JSON and text, wrk) into one [`summary::Summary`]. Pure.
+//! Reads the results of load generators: [`read::read`] returns a [`report::Report`] for each in a file. Pure.
+//!
+//! [`formats::FORMATS`] lists what can be read. A format is added as one file in `formats/`, one line of that table and
+//! one fixture.
 
 pub mod builtin;
+mod check;
 pub mod encoding;
 pub mod export;
 pub mod figures;
+pub mod formats;
 pub mod groups;
 pub mod handle_summary;
+mod input;
 pub mod json;
 pub mod load;
 pub mod machine_readable;
 mod metrics;
 pub mod missing;
 pub mod names;
+mod neutral;
 pub mod protocol;
 pub mod read;
+pub mod report;
+pub mod samples;
+pub mod seconds;
 pub mod summary;
-pub mod text;
+pub mod tables;
+mod texts;
+pub mod time;
 pub mod validate;
 pub mod values;
+pub mod warning;

@@ -1,24 +1,25 @@
-//! The end-of-test summary of k6 in each of its shapes, and of wrk, read into one type.
+//! The end-of-test summary of k6 in each of its shapes, and what a page shows of other tools.
 //!
-//! - [`crate::reports::read::parse`] recognizes the shape by its structure and rejects everything that the tool can't
+//! - [`crate::reports::read::parse`] recognizes the format by its structure and rejects everything that the tool can't
 //!   have written;
-//! - [`Summary`] holds all values under the names of `handleSummary`, whatever the shape;
+//! - [`Summary`] holds all values of k6 under the names of `handleSummary`, whatever the shape, and those of other
+//!   tools under neutral names;
 //! - [`Summary::figures`] returns the values by which runs are compared;
 //! - [`Summary::missing`] lists the values it lacks.
 //!
-//! The other files of [`crate::reports`]: `json` reads JSON; `handle_summary`, `export` and `machine_readable` read one
-//! shape each; `text` reads k6's text report and wrk's output; `metrics` and `groups` read metrics and the tree of
-//! checks; `names` and `values` validate; `builtin` lists k6's built-in metrics; `validate` describes errors.
+//! The other files of [`crate::reports`] about k6: `json` reads JSON; `handle_summary`, `export` and
+//! `machine_readable` read one shape each; `metrics` and `groups` read metrics and the tree of checks; `names` and
+//! `values` validate; `builtin` lists k6's built-in metrics; `validate` describes errors.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::builtin;
+use super::{builtin, formats};
 pub use crate::reports::figures::{Between, Connections, FailedCheck, Figures, Latency};
 pub use crate::reports::validate::Fault;
 
-/// The report of k6 (or wrk) at the end of a test.
+/// The report of k6 at the end of a test, or the values of another tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Its shape.
@@ -31,16 +32,19 @@ pub struct Summary {
     pub metrics: BTreeMap<String, Metric>,
     /// Checks outside of groups, and the groups.
     pub root: Group,
-    /// Times whose minimum is negative, which k6 measures on some clocks; it is removed.
+    /// Times with a negative statistic, mostly the minimum, which k6 measures on some clocks; it is removed.
     pub negative_minima: Vec<String>,
+    /// The main metrics of another tool, whose names mean nothing to k6.
+    #[serde(skip)]
+    pub stated: Option<Box<Figures>>,
 }
 
 impl Summary {
-    pub(super) fn remove_negative_minima(&mut self) {
+    pub(super) fn remove_negative_times(&mut self) {
         for (name, metric) in &mut self.metrics {
             let is_time = metric.kind == Kind::Trend && builtin::lookup(name).is_some();
-            if is_time && metric.values.get("min").is_some_and(|min| *min < 0.0) {
-                metric.values.remove("min");
+            if is_time && metric.values.values().any(|value| *value < 0.0) {
+                metric.values.retain(|_, value| *value >= 0.0);
                 self.negative_minima.push(name.clone());
             }
         }
@@ -67,16 +71,17 @@ pub enum Shape {
     MachineReadable,
     /// k6's text output. It rounds: times to two decimals of their unit, bytes to two or three digits.
     TextReport,
-    /// wrk's output. It has no iterations and no checks; a connection corresponds to a virtual user.
-    Wrk,
+    /// Another format of [`FORMATS`](crate::reports::formats::FORMATS), by its name. It has no iterations and no checks; a connection corresponds to a
+    /// virtual user.
+    Other(&'static str),
 }
 
 impl Shape {
     /// Returns the load generator that writes this shape.
     pub fn engine(self) -> &'static str {
         match self {
-            Self::HandleSummary | Self::SummaryExport | Self::MachineReadable | Self::TextReport => "k6",
-            Self::Wrk => "wrk",
+            Self::Other(name) => formats::find(name).map_or(name, |format| format.tool),
+            _ => "k6",
         }
     }
 
@@ -87,13 +92,16 @@ impl Shape {
             Self::SummaryExport => "k6's --summary-export",
             Self::MachineReadable => "k6's machine-readable summary",
             Self::TextReport => "k6's text report",
-            Self::Wrk => "wrk's output",
+            Self::Other(name) => formats::find(name).map_or(name, |format| format.title),
         }
     }
 
-    /// Whether it is text output with rounded values.
+    /// Whether its values are rounded.
     pub fn is_text(self) -> bool {
-        matches!(self, Self::TextReport | Self::Wrk)
+        match self {
+            Self::Other(name) => formats::find(name).is_some_and(|format| format.is_rounded),
+            shape => shape == Self::TextReport,
+        }
     }
 }
 

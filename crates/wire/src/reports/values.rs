@@ -80,7 +80,7 @@ fn judge_duration(summary: &Summary) -> Result<(), Fault> {
     let place = match summary.shape {
         Shape::MachineReadable => "config.duration",
         Shape::HandleSummary | Shape::SummaryExport => "state.testRunDurationMs",
-        Shape::TextReport | Shape::Wrk => "the time of the test",
+        Shape::TextReport | Shape::Other(_) => "the time of the test",
     };
     let place = Place::root(place);
     Err(place.fault(format_args!("{} ms is not a plausible duration", ShortNumber(duration))))
@@ -88,7 +88,7 @@ fn judge_duration(summary: &Summary) -> Result<(), Fault> {
 
 /// Checks that a summary has HTTP requests, even if there were none of them.
 pub(super) fn judge_requests(summary: &Summary) -> Result<(), Fault> {
-    if summary.protocol() != Protocol::Http {
+    if summary.stated.is_some() || summary.protocol() != Protocol::Http {
         return Ok(());
     }
     for name in ["http_reqs", "http_req_duration"] {

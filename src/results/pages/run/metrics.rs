@@ -84,11 +84,11 @@ fn section_of(name: &str) -> &'static str {
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     match name {
         _ if name.contains('{') => "By tag",
-        "http_reqs" | "http_req_failed" => "HTTP",
-        _ if begins(&["http_req_", "wrk_"]) => "HTTP",
+        "http_reqs" | "http_req_failed" | "requests" | "failed" => "HTTP",
+        _ if begins(&["http_req_", "latency", "failed_", "status_", "connect"]) => "HTTP",
         "iterations" | "iteration_duration" | "dropped_iterations" | "vus" | "vus_max" | "checks"
         | "group_duration" => "Execution",
-        "data_sent" | "data_received" => "Network",
+        "data_sent" | "data_received" | "bytes_sent" | "bytes_received" => "Network",
         _ if begins(&["ws_", "grpc_", "browser_"]) => "Other protocols",
         _ => "Custom",
     }

@@ -5,12 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{builtin, names};
-use super::units::{count, k6_bytes, k6_time, number};
-use super::{line::ReportLine, metric};
+use super::k6_units::{count, k6_bytes, k6_time, number};
+use super::{Format, Reader, k6_json};
+use crate::reports::input::{code_page, lines::ReportLine};
 use crate::reports::metrics::not_too_many;
+use crate::reports::report::Report;
 use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};
+use crate::reports::{builtin, names};
+
+pub(super) const FORMAT: Format = Format {
+    name: "k6-text",
+    title: "k6's text report",
+    tool: "k6",
+    limits: "Times are cut to two decimals of their unit, bytes to two or three digits.",
+    is_rounded: true,
+    timeout_ms: Some(60_000.0),
+    reader: Reader::Text { starts, near: &[], read: report },
+};
 
 /// The text of a threshold in an old report, which only marks it.
 const UNNAMED: &str = "not spelt out in the report";
@@ -18,8 +30,45 @@ const UNNAMED: &str = "not spelt out in the report";
 /// Tolerance of a percentage, which is truncated to two decimals.
 const PERCENT_ROUNDING: f64 = 0.0101;
 
-pub(super) fn recognises(lines: &[ReportLine]) -> bool {
-    lines.iter().any(|line| entry(&line.text).is_some_and(|entry| builtin::lookup(entry.name).is_some()))
+/// A new report begins with a title; an old one with a metric, and the next one where its first metric comes again.
+fn starts(lines: &[ReportLine]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let (mut first, mut has_total, mut has_thresholds) = (None, false, false);
+    for (index, line) in lines.iter().enumerate() {
+        let title = line.text.trim_start_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        let is_next = match title {
+            "THRESHOLDS" => first.is_some() || has_thresholds,
+            "TOTAL RESULTS" => first.is_some() || has_total,
+            _ => match entry(&line.text).map(|entry| entry.name).filter(|name| builtin::lookup(name).is_some()) {
+                Some(name) if !has_total && first == Some(name) => true,
+                Some(name) => {
+                    if starts.is_empty() {
+                        starts.push(index);
+                    }
+                    first = first.or(Some(name));
+                    continue;
+                }
+                None => continue,
+            },
+        };
+        if is_next {
+            (first, has_total, has_thresholds) = (None, false, false);
+        }
+        if is_next || starts.is_empty() {
+            starts.push(index);
+        }
+        match title {
+            "THRESHOLDS" => has_thresholds = true,
+            "TOTAL RESULTS" => has_total = true,
+            _ => first = entry(&line.text).map(|entry| entry.name),
+        }
+    }
+    starts
+}
+
+fn report(lines: &[ReportLine]) -> Result<Report, Fault> {
+    code_page::check(lines)?;
+    k6_json::report(read(lines)?)
 }
 
 /// A line: `✓ name......: values`.
@@ -51,7 +100,7 @@ enum Section {
     Parts,
 }
 
-pub(super) fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
+fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
     let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
     let mut thresholds: Vec<(String, Threshold)> = Vec::new();
     let mut checks = [None; 2];
@@ -107,7 +156,12 @@ pub(super) fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
         metrics,
         root: Group::default(),
         negative_minima: Vec::new(),
+        stated: None,
     })
+}
+
+fn metric<const N: usize>(kind: Kind, contains: Contains, values: [(&str, f64); N]) -> Metric {
+    Metric { kind, contains, values: to_values(values), thresholds: Vec::new() }
 }
 
 /// Returns the name of a metric, or of a sub-metric of the one above; `None` if it is not a valid name.

@@ -1,4 +1,4 @@
-//! Parses numbers with units, as printed by k6 and wrk. A missing or unknown unit is an error: it may be a sign of
+//! Parses numbers with units, as printed by k6. A missing or unknown unit is an error: it may be a sign of
 //! truncated text.
 
 /// Parses a plain number: digits with an optional fraction; no sign, exponent or name.
@@ -38,36 +38,6 @@ pub(super) fn k6_bytes(value: &str, unit: &str) -> Option<f64> {
     number(value).map(|value| (value * 1000_f64.powi(power)).round())
 }
 
-/// Parses a time printed by wrk, `850.00us` to `1.50h`, into milliseconds and the maximum rounding error.
-///
-/// Source: `units_time_us` and `units_time_s` in wrk's `units.c`.
-pub(super) fn wrk_time(text: &str) -> Option<(f64, f64)> {
-    let units = [("us", 1e-3), ("ms", 1.0), ("s", 1e3), ("m", 6e4), ("h", 3.6e6)];
-    let (value, ms) = units.iter().find_map(|(unit, ms)| Some((number(text.strip_suffix(unit)?)?, *ms)))?;
-    let decimals =
-        i32::try_from(text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count()));
-    Some((value * ms, ms * 10_f64.powi(-decimals.ok()?) / 2.0))
-}
-
-/// Parses an amount printed by wrk into bytes, with binary prefixes written without `i`: `237.03MB` is 237.03 MiB.
-///
-/// Source: `units_binary` in wrk's `units.c`, and the `B` that `wrk.c` appends.
-pub(super) fn wrk_bytes(text: &str) -> Option<f64> {
-    let amount = text.strip_suffix('B')?;
-    scaled(amount, [("K", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5)], 1024.0).map(f64::round)
-}
-
-/// Parses a number printed by wrk with decimal prefixes: `93.00`, `1.03k`, `1.20M`.
-pub(super) fn wrk_number(text: &str) -> Option<f64> {
-    scaled(text, [("k", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5)], 1000.0)
-}
-
-fn scaled(text: &str, units: [(&str, i32); 5], step: f64) -> Option<f64> {
-    let unit = units.iter().find_map(|(unit, power)| Some((text.strip_suffix(unit)?, *power)));
-    let (value, power) = unit.unwrap_or((text, 0));
-    number(value).map(|value| value * step.powi(power))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,25 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_decimal_in_k6_and_binary_in_wrk() {
+    fn bytes_are_decimal() {
         assert_eq!(k6_bytes("848", "kB"), Some(848_000.0));
         assert_eq!(k6_bytes("1.3", "GB"), Some(1.3e9));
         assert_eq!((k6_bytes("0", "B"), k6_bytes("1.3", "G"), k6_bytes("1.3", "")), (Some(0.0), None, None));
-        assert_eq!(wrk_bytes("237.03MB"), Some((237.03 * 1024.0 * 1024.0_f64).round()));
-        assert_eq!((wrk_bytes("512.00B"), wrk_bytes("1.10G"), wrk_bytes("B")), (Some(512.0), None, None));
-    }
-
-    #[test]
-    fn numbers_and_times_of_wrk_are_parsed() {
-        assert_eq!(
-            (wrk_number("93.00"), wrk_number("1.03k"), wrk_number("1.20M")),
-            (Some(93.0), Some(1_030.0), Some(1.2e6))
-        );
-        assert_eq!(wrk_time("850.00us").map(|(ms, _)| ms), Some(0.85));
-        assert_eq!(wrk_time("30.09s"), Some((30_090.0, 5.0)));
-        assert_eq!(wrk_time("1.50m"), Some((90_000.0, 300.0)));
-        for cut in ["", "30.09", "s", "-nan", "nan", "1.50x"] {
-            assert_eq!(wrk_time(cut), None, "{cut}");
-        }
     }
 }

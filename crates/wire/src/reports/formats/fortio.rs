@@ -1,0 +1,125 @@
+//! fortio's result as JSON. Times are seconds.
+//!
+//! Its percentiles are interpolated between the edges of wide buckets.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::fields::{Loose, instant_ms, sum};
+use super::{Format, Reader};
+use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
+use crate::reports::time::Time;
+
+pub(super) const FORMAT: Format = Format {
+    name: "fortio",
+    title: "fortio's result as JSON",
+    tool: "fortio",
+    limits: "Percentiles are interpolated within buckets of any width (-r): their error is unknown.",
+    is_rounded: false,
+    timeout_ms: Some(3_000.0),
+    reader: Reader::Json {
+        is: |document| document.has(&["ActualQPS", "DurationHistogram", "RetCodes"]).into(),
+        read: |document| Ok(vec![document.read::<Fortio>()?.report()]),
+    },
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Fortio {
+    #[serde(default)]
+    labels: String,
+    #[serde(default)]
+    version: Option<String>,
+    #[serde(default)]
+    start_time: Option<String>,
+    #[serde(default, rename = "URL")]
+    url: Option<String>,
+    #[serde(default, rename = "RequestedQPS")]
+    requested_qps: Loose,
+    #[serde(rename = "ActualQPS")]
+    actual_qps: Loose,
+    actual_duration: Loose,
+    #[serde(default)]
+    num_threads: Option<u64>,
+    duration_histogram: Histogram,
+    ret_codes: BTreeMap<String, u64>,
+    #[serde(default)]
+    bytes_received: Option<u64>,
+    #[serde(default)]
+    bytes_sent: Option<u64>,
+    #[serde(default, rename = "HTTPReqTimeOut")]
+    timeout_ns: Loose,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Histogram {
+    count: u64,
+    min: Loose,
+    max: Loose,
+    avg: Loose,
+    #[serde(default)]
+    std_dev: Loose,
+    #[serde(default)]
+    percentiles: Option<Vec<Percentile>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Percentile {
+    percentile: f64,
+    value: Loose,
+}
+
+impl Fortio {
+    fn report(self) -> Report {
+        let Self { duration_histogram: histogram, ret_codes, .. } = self;
+        // A code below zero stands for a request without a response.
+        let is_status = |code: &str| code.parse::<u16>().is_ok_and(|code| (100..600).contains(&code));
+        let (statuses, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            ret_codes.into_iter().partition(|(code, _)| is_status(code));
+        let failures: BTreeMap<String, u64> =
+            others.into_iter().map(|(code, found)| (format!("code {code}"), found)).collect();
+        let bad = super::fields::bad_statuses(&statuses).saturating_add(sum(failures.values()));
+        let percentiles: Vec<(f64, Option<Time>)> =
+            histogram.percentiles.unwrap_or_default().iter().map(|one| (one.percentile, one.value.time(1e3))).collect();
+        let ends = Latencies {
+            min: histogram.min.time(1e3),
+            mean: histogram.avg.time(1e3),
+            max: histogram.max.time(1e3),
+            stddev: histogram.std_dev.time(1e3),
+            of: Population::All,
+            definition: Definition::Buckets,
+            ..Latencies::default()
+        };
+        Report {
+            name: Some(self.labels).filter(|labels| !labels.is_empty()),
+            version: self.version,
+            url: self.url,
+            started_ms: self.start_time.as_deref().and_then(instant_ms),
+            duration: self.actual_duration.time(1e-6),
+            load: Generated {
+                connections: self.num_threads,
+                rate_per_s: self.requested_qps.0.filter(|rate| *rate > 0.0),
+                // "max" requests as many as possible.
+                model: Some(if self.requested_qps.0.is_some_and(|rate| rate > 0.0) {
+                    Model::Open
+                } else {
+                    Model::Closed
+                }),
+                timeout_ms: self.timeout_ns.0.filter(|ns| *ns > 0.0).map(|ns| ns / 1e6),
+                ..Generated::default()
+            },
+            requests: Some(histogram.count),
+            failed: Some(bad),
+            failures,
+            statuses,
+            rate_per_s: self.actual_qps.0,
+            received_bytes: self.bytes_received,
+            sent_bytes: self.bytes_sent,
+            latency: ends.with_percentiles(percentiles),
+            ..Report::default()
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The table of all formats that can be read: one file and one line each.
+//!
+//! A reader of a text or a document is given one report of its format; [`crate::reports::read`] finds them.
+
+mod ab;
+mod artillery;
+mod autocannon;
+mod bombardier_json;
+mod bombardier_text;
+mod crank;
+mod fields;
+mod fortio;
+mod gatling_log;
+mod gatling_stats;
+mod h2load;
+mod hey_csv;
+mod hey_text;
+mod httparena;
+mod hyperfoil;
+mod jmeter;
+mod jmeter_csv;
+mod jmeter_statistics;
+mod jmeter_xml;
+mod k6_csv;
+mod k6_json;
+mod k6_ndjson;
+mod k6_points;
+mod k6_text;
+mod k6_units;
+mod locust;
+mod nighthawk;
+mod oha_json;
+mod siege;
+mod table;
+mod table_csv;
+mod techempower;
+mod vegeta;
+mod web_frameworks;
+mod wide_csv;
+mod wrk;
+
+use std::io::Read;
+
+use crate::reports::input::document::Document;
+use crate::reports::input::lines::ReportLine;
+use crate::reports::report::Report;
+use crate::reports::validate::Fault;
+
+/// A format of results.
+pub struct Format {
+    /// Its name, which is stored with a run.
+    pub name: &'static str,
+    /// What a page calls a file of it.
+    pub title: &'static str,
+    /// The load generator, or the program that collects results.
+    pub tool: &'static str,
+    /// What it rounds, and what it lacks.
+    pub limits: &'static str,
+    /// Whether its values are rounded for display.
+    pub is_rounded: bool,
+    /// After which time the tool gives up a request unless another time was requested, milliseconds.
+    pub timeout_ms: Option<f64>,
+    /// How it is recognised and read.
+    pub reader: Reader,
+}
+
+/// How a format is recognised, always by its content, and read.
+pub enum Reader {
+    /// A JSON document.
+    Json {
+        /// Whether a document is of this format.
+        is: fn(&Document<'_>) -> Recognised,
+        /// Reads all reports of one document.
+        read: fn(&Document<'_>) -> Result<Vec<Report>, Fault>,
+    },
+    /// Lines of text among other text.
+    Text {
+        /// Returns the indices at which a report starts.
+        starts: fn(&[ReportLine]) -> Vec<usize>,
+        /// Why a text that contains the words is not of this format, if it has no start.
+        near: &'static [(&'static str, &'static str)],
+        /// Reads the report at the start of these lines; it may be followed by other text.
+        read: fn(&[ReportLine]) -> Result<Report, Fault>,
+    },
+    /// A file of records, which is read as a stream because it may be large.
+    Records {
+        /// Whether a file with this first part is of this format.
+        is: fn(&str) -> Recognised,
+        /// Reads all of it.
+        read: fn(&mut dyn Read) -> Result<Vec<Report>, Fault>,
+    },
+}
+
+/// Whether something is of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recognised {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+    /// It nearly is, but can't be read for this reason.
+    Near(&'static str),
+}
+
+impl From<bool> for Recognised {
+    fn from(is: bool) -> Self {
+        if is { Self::Yes } else { Self::No }
+    }
+}
+
+/// All formats. Of two that recognise the same, the first one reads it.
+pub const FORMATS: &[Format] = &[
+    k6_json::FORMAT,
+    k6_text::FORMAT,
+    k6_ndjson::FORMAT,
+    k6_csv::FORMAT,
+    wrk::FORMAT,
+    oha_json::FORMAT,
+    hey_text::OHA,
+    hey_text::HEY,
+    hey_csv::FORMAT,
+    bombardier_json::FORMAT,
+    bombardier_text::FORMAT,
+    vegeta::JSON,
+    vegeta::TEXT,
+    vegeta::HDRPLOT,
+    ab::FORMAT,
+    h2load::FORMAT,
+    autocannon::JSON,
+    autocannon::TEXT,
+    siege::FORMAT,
+    fortio::FORMAT,
+    nighthawk::FORMAT,
+    locust::FORMAT,
+    jmeter_csv::FORMAT,
+    jmeter_xml::FORMAT,
+    jmeter_statistics::FORMAT,
+    gatling_log::FORMAT,
+    gatling_stats::FORMAT,
+    artillery::FORMAT,
+    hyperfoil::FORMAT,
+    crank::FORMAT,
+    techempower::FORMAT,
+    httparena::FORMAT,
+    web_frameworks::FORMAT,
+    wide_csv::FORMAT,
+    table_csv::FORMAT,
+];
+
+/// Returns a format by its name.
+pub fn find(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+/// Returns the indices of the lines that begin a report.
+fn starts_where(lines: &[ReportLine], is_start: impl Fn(&[ReportLine]) -> bool) -> Vec<usize> {
+    (0..lines.len()).filter(|start| lines.get(*start..).is_some_and(&is_start)).collect()
+}
+
+/// Returns the words of a line.
+fn words(line: &ReportLine) -> Vec<&str> {
+    line.text.split_whitespace().collect()
+}

@@ -1,0 +1,45 @@
+//! A CSV or TSV table that no tool wrote, whose columns can be guessed: see [`crate::reports::tables`].
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use super::{Format, Reader, Recognised};
+use crate::reports::input::{lines, prefix, unpack};
+use crate::reports::report::Report;
+use crate::reports::tables::{Column, Table};
+use crate::reports::validate::{Fault, Place};
+
+pub(super) const FORMAT: Format = Format {
+    name: "table",
+    title: "a table as CSV or TSV",
+    tool: "unknown",
+    limits: "What the columns are is guessed by their names; choose a mapping if that is wrong.",
+    is_rounded: true,
+    timeout_ms: None,
+    reader: Reader::Records { is, read },
+};
+
+fn is(head: &str) -> Recognised {
+    let is_prose = head.trim_start().starts_with(['#', '{', '[', '<', '|']);
+    // The first column of a log is no name.
+    let mut prefixes = BTreeSet::new();
+    prefix::without(&lines::cleaned(head, &mut BTreeSet::new()), &mut prefixes);
+    let is_table = !is_prose && prefixes.is_empty();
+    let Some(table) = Some(head).filter(|_| is_table).and_then(Table::find) else { return Recognised::No };
+    let mapping = table.guess();
+    let has_unknown_unit =
+        mapping.iter().any(|column| matches!(column, Column::Latency(_, None) | Column::Duration(None)));
+    match (mapping.contains(&Column::Rate) && mapping.contains(&Column::Name), has_unknown_unit) {
+        (true, true) => Recognised::Near("the unit of a column is unknown: choose it in the mapping"),
+        (true, false) if table.reports(&mapping).is_ok() => Recognised::Yes,
+        (true, false) => Recognised::Near("a cell is not of its column: choose what the columns are"),
+        (false, _) => Recognised::No,
+    }
+}
+
+fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
+    let bytes = unpack::document(source)?;
+    let text = String::from_utf8(bytes).map_err(|_| Place::root("the table").fault("is not valid UTF-8"))?;
+    let table = Table::find(&text).ok_or_else(|| Place::root("the table").fault("has no rows"))?;
+    table.reports(&table.guess())
+}

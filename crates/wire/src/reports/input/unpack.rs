@@ -1,0 +1,97 @@
+//! Decompresses and bounds a file while it is read. Pure.
+
+use std::io::{self, BufReader, Chain, Cursor, Read};
+
+use crate::reports::validate::{Fault, Place};
+
+/// Maximum size of a file of records, decompressed.
+const RECORDS_MAX: u64 = 2 << 30;
+
+/// Maximum length of a line in a file of records.
+const LINE_MAX: usize = 1 << 20;
+
+/// Maximum size of a file that is read as a whole, decompressed.
+pub const DOCUMENT_MAX: usize = 16 << 20;
+
+/// Bytes by which the format of a file of records is recognised.
+const HEAD: u64 = 64 << 10;
+
+/// A decompressed file with its start.
+pub struct Opened<'a> {
+    /// Its first bytes: all of them if there are less than 64 KiB.
+    pub head: Vec<u8>,
+    /// All of it.
+    pub all: Chain<Cursor<Vec<u8>>, Box<dyn Read + 'a>>,
+    /// The compression.
+    pub compression: Option<&'static str>,
+}
+
+/// Opens a file: recognises its compression by its first bytes.
+pub fn open<'a>(mut source: impl Read + 'a) -> Result<Opened<'a>, Fault> {
+    let mut magic = Vec::new();
+    source.by_ref().take(4).read_to_end(&mut magic).map_err(|error| to_fault(&error))?;
+    let compression = match magic.as_slice() {
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
+        _ => None,
+    };
+    let packed = Cursor::new(magic).chain(source);
+    let mut plain: Box<dyn Read + 'a> = match compression {
+        Some("gzip") => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(packed))),
+        Some(_) => {
+            let frame = ruzstd::decoding::StreamingDecoder::new(packed);
+            Box::new(frame.map_err(|error| to_fault(&io::Error::other(error.to_string())))?)
+        }
+        None => Box::new(packed),
+    };
+    let mut head = Vec::new();
+    plain.by_ref().take(HEAD).read_to_end(&mut head).map_err(|error| to_fault(&error))?;
+    Ok(Opened { all: Cursor::new(head.clone()).chain(plain), head, compression })
+}
+
+/// Reads all of a file that is read as a whole.
+pub fn document(source: impl Read) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    source.take(DOCUMENT_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| to_fault(&error))?;
+    if bytes.len() > DOCUMENT_MAX {
+        let what = "is larger than 16 MiB and of no format that is read line by line: import a summary of it";
+        return Err(Place::root("the file").fault(what));
+    }
+    Ok(bytes)
+}
+
+/// A failure to read or decompress, as a sentence.
+pub fn to_fault(error: &io::Error) -> Fault {
+    Place::root("the file").fault(format_args!("can't be read: {error}"))
+}
+
+/// Bounds a file of records, and each of its lines, so that no input takes unbounded memory.
+pub struct Records<R> {
+    inner: R,
+    left: u64,
+    line: usize,
+}
+
+impl<R> Records<R> {
+    /// Bounds a source.
+    pub fn new(inner: R) -> Self {
+        Self { inner, left: RECORDS_MAX, line: 0 }
+    }
+}
+
+impl<R: Read> Read for Records<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| io::Error::other("it has more than 2 GiB"))?;
+        for part in into.get(..count).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+            self.line += part.len();
+            if self.line > LINE_MAX {
+                return Err(io::Error::other("a line has more than 1 MiB"));
+            }
+            if part.ends_with(b"\n") {
+                self.line = 0;
+            }
+        }
+        Ok(count)
+    }
+}

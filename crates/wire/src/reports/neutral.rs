@@ -1,0 +1,140 @@
+//! Turns a report into the figures of a run, and into the metrics that a page shows. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::reports::report::{Generated, Latencies, Model, Population, Report};
+use crate::reports::summary::{Connections, Contains, Figures, Group, Kind, Latency, Metric, Shape, Summary};
+use crate::reports::time::Time;
+use crate::reports::validate::{Fault, Place};
+use crate::reports::values::to_integer;
+
+/// The largest relative error of a mean that is compared with the number of connections.
+const MEAN_ERROR: f64 = 0.02;
+
+impl Report {
+    /// Returns the main metrics of the run. Of requests, rate and duration, one is computed if the other two are known.
+    ///
+    /// Fails if they are not: without them there is nothing to compare.
+    pub fn figures(&self) -> Result<Figures, Fault> {
+        if let Some(summary) = &self.summary {
+            return Ok(summary.figures());
+        }
+        let duration_ms = self.duration.map(|time| time.ms);
+        let (requests, rps, measured_ms) = match (self.requests, self.rate_per_s, duration_ms) {
+            (Some(requests), Some(rate), Some(ms)) => (requests, rate, ms),
+            (Some(requests), None, Some(ms)) if ms > 0.0 => (requests, requests as f64 / ms * 1e3, ms),
+            (Some(requests), Some(rate), None) if rate > 0.0 => (requests, rate, requests as f64 / rate * 1e3),
+            (None, Some(rate), Some(ms)) => (to_integer((rate * ms / 1e3).round()), rate, ms),
+            _ => {
+                let what = "has less than two of requests, rate and duration: a run needs them";
+                return Err(Place::root("the report").fault(what));
+            }
+        };
+        let (latency, ok_latency) = match self.latency.of {
+            Population::Successful => (Latency::default(), latency(&self.latency)),
+            Population::All | Population::Responses => (latency(&self.latency), latency(&self.ok_latency)),
+        };
+        let Generated { connections, connect_errors, model, .. } = self.load;
+        let open = self.load.open();
+        Ok(Figures {
+            requests,
+            failed: self.failed,
+            rps,
+            measured_ms,
+            latency,
+            ok_latency,
+            data_received_bytes: self.received_bytes,
+            received_per_s: self.received_per_s,
+            data_sent_bytes: self.sent_bytes,
+            vus_max: open,
+            connections: connections.zip(connect_errors).map(|(requested, failed)| Connections { requested, failed }),
+            closed_connections: open.filter(|_| model == Some(Model::Closed) && is_exact(&self.latency)),
+            ..Figures::default()
+        })
+    }
+
+    /// Returns what a page shows of the report: k6's own summary, or the values under neutral names.
+    pub fn into_summary(mut self) -> Result<Summary, Fault> {
+        if let Some(summary) = self.summary.take() {
+            return Ok(*summary);
+        }
+        let figures = self.figures()?;
+        Ok(Summary {
+            shape: Shape::Other(self.format),
+            k6_version: self.version.clone(),
+            duration_ms: Some(figures.measured_ms),
+            metrics: self.metrics(),
+            root: Group::default(),
+            negative_minima: Vec::new(),
+            stated: Some(Box::new(figures)),
+        })
+    }
+
+    fn metrics(&self) -> BTreeMap<String, Metric> {
+        let count = |value: Option<u64>| value.map(|value| value as f64);
+        let gauge = |value: f64| metric(Kind::Gauge, Contains::Default, [("value", Some(value))]);
+        let counter = |contains, value, rate| metric(Kind::Counter, contains, [("count", value), ("rate", rate)]);
+        let Self { load, .. } = self;
+        let gauges = [
+            ("connections", count(load.connections)),
+            ("connections_open", count(load.open())),
+            ("connect_errors", count(load.connect_errors)),
+            ("threads", count(load.threads)),
+            ("requested_rate", load.rate_per_s),
+        ];
+        let mut metrics: BTreeMap<String, Metric> =
+            gauges.into_iter().filter_map(|(name, value)| Some((name.to_owned(), gauge(value?)))).collect();
+        metrics.extend(self.failures.iter().map(|(name, value)| (format!("failed_{name}"), gauge(*value as f64))));
+        metrics.extend(self.statuses.iter().map(|(name, value)| (format!("status_{name}"), gauge(*value as f64))));
+        metrics.extend(self.others.iter().map(|(name, value)| (name.clone(), gauge(*value))));
+        let counters = [
+            ("requests", Contains::Default, count(self.requests), self.rate_per_s),
+            ("failed", Contains::Default, count(self.failed), None),
+            ("bytes_received", Contains::Data, count(self.received_bytes), self.received_per_s),
+            ("bytes_sent", Contains::Data, count(self.sent_bytes), None),
+        ];
+        let known = counters.into_iter().filter(|(_, _, value, rate)| value.is_some() || rate.is_some());
+        metrics.extend(known.map(|(name, contains, value, rate)| (name.to_owned(), counter(contains, value, rate))));
+        let times = [("latency", &self.latency), ("latency_successful", &self.ok_latency)];
+        let known = times.into_iter().filter(|(_, latency)| !latency.is_empty());
+        metrics.extend(known.map(|(name, latency)| (name.to_owned(), trend(latency))));
+        metrics
+    }
+}
+
+/// Whether throughput × latency can tell how many connections were in requests.
+fn is_exact(latency: &Latencies) -> bool {
+    latency.mean.is_some_and(|mean| mean.error_ms <= MEAN_ERROR * mean.ms)
+}
+
+fn metric<const N: usize>(kind: Kind, contains: Contains, values: [(&str, Option<f64>); N]) -> Metric {
+    let known = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Metric { kind, contains, values: known.collect(), thresholds: Vec::new() }
+}
+
+fn trend(latency: &Latencies) -> Metric {
+    let ms = |time: Option<Time>| time.map(|time| time.ms);
+    let Latencies { min, mean, max, stddev, percentiles, .. } = latency;
+    let ends = [("min", ms(*min)), ("avg", ms(*mean)), ("max", ms(*max)), ("stddev", ms(*stddev))];
+    let mut metric = metric(Kind::Trend, Contains::Time, ends);
+    metric.values.extend(percentiles.iter().map(|one| {
+        let is_median = (one.percent - 50.0).abs() < 1e-9;
+        (if is_median { "med".to_owned() } else { format!("p({})", one.percent) }, one.time.ms)
+    }));
+    metric
+}
+
+fn latency(latency: &Latencies) -> Latency {
+    let ms = |time: Option<Time>| time.map(|time| time.ms);
+    let percentile = |percent| ms(latency.percentile(percent));
+    Latency {
+        avg_ms: ms(latency.mean),
+        min_ms: ms(latency.min),
+        p50_ms: percentile(50.0),
+        p90_ms: percentile(90.0),
+        p95_ms: percentile(95.0),
+        p99_ms: percentile(99.0),
+        p999_ms: percentile(99.9),
+        max_ms: ms(latency.max),
+    }
+}

@@ -1,0 +1,108 @@
+//! Tables that people wrote.
+
+use super::*;
+
+const CSV: &str = "framework,version,RPS,p99 (ms),avg latency,CPU,Memory,errors\n\
+                   actix,4.9,\"123,456.7\",1.25,340us,490m,76MiB,0\n\
+                   express,5.0,9876.5,-1,12.5ms,1,1.5 GiB,12\n";
+
+#[test]
+fn columns_are_guessed_and_read() {
+    let table = Table::find(CSV).expect("a table");
+    let mapping = table.guess();
+    let ms = Some(Unit::Milliseconds);
+    let expected = [
+        Column::Name,
+        Column::Name,
+        Column::Rate,
+        Column::Latency(Statistic::Percentile(99.0), ms),
+        Column::Latency(Statistic::Mean, Some(Unit::InCells)),
+        Column::Cpu,
+        Column::Memory,
+        Column::Failed,
+    ];
+    assert_eq!(mapping, expected);
+    let reports = table.reports(&mapping).expect("reports");
+    let [actix, express] = reports.as_slice() else { panic!("{reports:?}") };
+    assert_eq!(
+        (actix.name.as_deref(), actix.rate_per_s, actix.failed),
+        (Some("actix / 4.9"), Some(123_456.7), Some(0))
+    );
+    assert_eq!(actix.latency.percentile(99.0).map(|time| (time.ms, time.error_ms)), Some((1.25, 0.005)));
+    assert_eq!(actix.latency.mean.map(|time| time.ms), Some(0.34));
+    assert_eq!(actix.others.get("target_cpu_cores"), Some(&0.49));
+    assert_eq!(actix.others.get("target_memory_bytes"), Some(&(76.0 * 1024.0 * 1024.0)));
+    assert_eq!((express.latency.percentile(99.0), express.line), (None, Some(3)), "-1 is unknown");
+}
+
+#[test]
+fn a_table_of_another_language_has_its_units_asked_for() {
+    let table = Table::find("Сервер;Запросов/с;Задержка p99, мс\nnginx;10 500,5;1,25\n").expect("a table");
+    let mapping = table.guess();
+    assert_eq!(mapping, [Column::Name, Column::Other, Column::Latency(Statistic::Percentile(99.0), None)]);
+    let fault = table.reports(&mapping).expect_err("no unit").to_string();
+    assert_eq!(fault, "line 2: Задержка p99, мс: \"1,25\" has no unit: choose the one of the column");
+    let chosen = [Column::Name, Column::Rate, Column::Latency(Statistic::Percentile(99.0), Some(Unit::Milliseconds))];
+    let reports = table.reports(&chosen).expect("reports");
+    assert_eq!(
+        (reports[0].rate_per_s, reports[0].latency.percentile(99.0).map(|time| time.ms)),
+        (Some(10_500.5), Some(1.25))
+    );
+}
+
+#[test]
+fn a_table_of_markdown_is_read() {
+    let text = "# Results\n\n| Server | Req/s | Median | p999 |\n|:---|---:|--:|--:|\n| **axum** | 120k | 0.4 ms | 2.1 ms |\n| `gin` | 80,5k | n/a | 3 ms |\n\nEnd.\n";
+    let table = Table::find(text).expect("a table");
+    let mapping = table.guess();
+    let in_cells = Some(Unit::InCells);
+    let percentile = |percent| Column::Latency(Statistic::Percentile(percent), in_cells);
+    assert_eq!(mapping, [Column::Name, Column::Rate, percentile(50.0), percentile(99.9)]);
+    let reports = table.reports(&mapping).expect("reports");
+    let found: Vec<_> = reports.iter().map(|one| (one.name.as_deref(), one.rate_per_s, one.line)).collect();
+    assert_eq!(found, [(Some("axum"), Some(120_000.0), Some(5)), (Some("gin"), Some(80_500.0), Some(6))]);
+    assert_eq!(
+        (reports[0].latency.percentile(99.9).map(|time| time.ms), reports[1].latency.percentile(50.0)),
+        (Some(2.1), None)
+    );
+}
+
+#[test]
+fn numbers_of_several_languages_are_read() {
+    let cases = [
+        ("1234.5", 1_234.5),
+        ("1,234.5", 1_234.5),
+        ("1.234,5", 1_234.5),
+        ("1 234,5", 1_234.5),
+        ("1\u{a0}234,5", 1_234.5),
+        ("1'234.5", 1_234.5),
+        ("1,234,567", 1_234_567.0),
+        ("1.234.567", 1_234_567.0),
+        ("0,125", 0.125),
+        ("12,5", 12.5),
+        ("1,234", 1_234.0),
+    ];
+    for (text, number) in cases {
+        assert_eq!(decimal(text), Some(number), "{text}");
+    }
+    for wrong in ["", "1,2,3", "1.2.3", "abc", "1e5", "12,34.5.6"] {
+        assert_eq!(decimal(wrong), None, "{wrong}");
+    }
+    assert_eq!((amount("12.5k"), amount("1,234 req/s"), amount("5 s")), (Some(12_500.0), Some(1_234.0), None));
+}
+
+#[test]
+fn a_wide_table_is_read_as_what_somebody_chose() {
+    let table = Table::find(",default,gin\n0 ms,40.49,39.22\n10 ms,43.64,-1\n").expect("a table");
+    let rates = table.wide(Column::Rate).expect("reports");
+    let found: Vec<_> = rates.iter().map(|one| (one.name.as_deref(), one.rate_per_s)).collect();
+    let expected = [
+        (Some("default / 0 ms"), Some(40.49)),
+        (Some("gin / 0 ms"), Some(39.22)),
+        (Some("default / 10 ms"), Some(43.64)),
+        (Some("gin / 10 ms"), None),
+    ];
+    assert_eq!(found, expected);
+    let latencies = table.wide(Column::Latency(Statistic::Mean, Some(Unit::Milliseconds))).expect("reports");
+    assert_eq!(latencies[2].latency.mean.map(|time| time.ms), Some(43.64));
+}
