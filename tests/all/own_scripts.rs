@@ -379,6 +379,11 @@ async fn a_secret_reaches_the_script_and_no_page_log_or_answer() {
         assert_eq!((&again["parameters"], &again["checks_failed"]), (&run["parameters"], &run["checks_failed"]));
         assert!(again["requests"].as_u64().is_some_and(|requests| requests > 0), "{again}");
     }
+    let form = user
+        .get("/experiments/new?scenario=shop&target=it&size=1%2F1GiB&vus=1&duration=1s&set.API_TOKEN=hunter22")
+        .await;
+    let form = form.ok().text();
+    assert!(form.contains("API_TOKEN=…") && form.matches("hunter22").count() == 1, "only its own field: {form}");
     let plan = plan_with(&json!({"targets": ["it"], "scenario": "shop", "parameters": {"API_TOKEN": "secret:0"}}));
     let refused = bench.user.post("/api/v1/experiments", &plan).await.refused(422);
     assert_eq!(refused, "parameters: API_TOKEN refers to a secret that is not stored here");

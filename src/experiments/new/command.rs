@@ -18,6 +18,15 @@ use crate::{
     web::command_line::quoted,
 };
 
+/// Returns a plan without the values of its secrets, to be shown.
+#[must_use]
+pub fn without_secrets(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    let secrets = plan.parameters.iter_mut().filter(|(name, value)| is_secret(name) && !is_reference(value));
+    secrets.for_each(|(_, value)| "…".clone_into(value));
+    plan
+}
+
 /// Returns `brewbench run new …`, to be pasted into a shell.
 pub fn command(plan: &Plan) -> String {
     let Plan { name, targets, against, sizes, scenario, parameters, loads, knee, .. } = plan;
@@ -39,10 +48,7 @@ pub fn command(plan: &Plan) -> String {
     flags.extend(against.clone().map(|name| ("against", name)));
     flags.extend(sizes.iter().map(|size| ("size", size.clone())));
     flags.push(("scenario", scenario.clone()));
-    flags.extend(parameters.iter().map(|(name, value)| {
-        let is_shown = !is_secret(name) || is_reference(value);
-        ("set", format!("{name}={}", if is_shown { value } else { "…" }))
-    }));
+    flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
     flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
     flags.extend(plan_fields::texts(plan));
     flags.push(("repeat", repetitions.to_string()));

@@ -1,6 +1,6 @@
 //! Forecasts the runs, duration and start of a plan before it is submitted. Pure.
 
-use super::command::command;
+use super::command::{command, without_secrets};
 use crate::{
     experiments::{describe::cells_at_most, plan::Plan, power::SmallestDifference},
     runs::progress::planned_s,
@@ -44,14 +44,14 @@ impl Forecast {
         });
         // The number of machines that will share it is unknown.
         let takes = takes.map(|takes| if plan.spread { format!("{takes} of machine time") } else { takes });
-        let runs = format::plural(most, "run");
+        let (runs, shown) = (format::plural(most, "run"), without_secrets(plan));
         Self {
             runs: if fewest == most { runs } else { format!("{fewest} to {runs}") },
             cells: cells_at_most(plan),
             takes: takes.unwrap_or_else(|| "as long as the script says".to_owned()),
             smallest,
-            command: command(plan),
-            json: serde_json::to_string_pretty(plan).unwrap_or_default(),
+            command: command(&shown),
+            json: serde_json::to_string_pretty(&shown).unwrap_or_default(),
         }
     }
 }
