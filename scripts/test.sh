@@ -21,7 +21,7 @@ server() {
 
 agents() {
   (cd agents/targets/go-nethttp && GOTOOLCHAIN=local go test ./...) &&
-    cargo test --locked --workspace --lib --bins --test agents --test formats --test load --test memory
+    cargo test --locked --workspace --lib --bins --test agents --test formats --test generator --test memory
 }
 
 case $part in

@@ -81,7 +81,7 @@ enum Command {
     /// List, watch, pause and extend experiments
     #[command(subcommand)]
     Experiment(experiment::Experiment),
-    /// Load a URL or a list of requests from this machine, without a server
+    /// Load a URL or a list of requests from here, without a server
     Load(load::LoadCommand),
     /// Compare runs; with --candidate, pass or fail a candidate for CI
     Compare(compare::Compare),

@@ -33,7 +33,7 @@ use super::{duration, table::table};
 /// Virtual users if neither they nor a rate are given.
 const USUAL_VUS: u32 = 50;
 
-/// Load a URL or a list of requests from this machine, without a server.
+/// Load a URL or a list of requests from here, without a server.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("level").args(["vus", "rate", "vus_stages", "rate_stages"]))]
 pub struct LoadCommand {
