@@ -113,6 +113,8 @@ fn of_row(comparison: &Comparison, row: &Row, summaries: &BTreeMap<RunId, Summar
     let mut values: BTreeMap<Key, BTreeMap<usize, Vec<f64>>> = BTreeMap::new();
     for cell in &row.cells {
         let summaries = cell.runs.iter().filter(|run| run.counts()).filter_map(|run| summaries.get(&run.id));
+        // Other tools have no scripts with metrics.
+        let summaries = summaries.filter(|summary| summary.stated.is_none());
         for (name, metric) in summaries.flat_map(|summary| &summary.metrics).filter(|(name, _)| is_of_script(name)) {
             for (statistic, unit, value) in statistics(metric) {
                 let of_metric = values.entry((name.clone(), statistic, unit)).or_default();
@@ -149,7 +151,7 @@ fn of_row(comparison: &Comparison, row: &Row, summaries: &BTreeMap<RunId, Summar
 /// Whether a metric is the script's own, in total.
 fn is_of_script(name: &str) -> bool {
     let is_of_protocol = PROTOCOLS.iter().any(|prefix| name.starts_with(prefix));
-    !name.contains('{') && !name.starts_with("wrk_") && (is_of_protocol || builtin::lookup(name).is_none())
+    !name.contains('{') && (is_of_protocol || builtin::lookup(name).is_none())
 }
 
 /// Returns what is compared of a metric: statistics, units and values.

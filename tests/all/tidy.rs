@@ -227,7 +227,7 @@ fn shared_crates_know_neither_server_nor_agent_and_only_io_and_load_do_io() {
         forbid(folder, &["brewbench::", "brewbench_agent"], "server, agents and commands share this crate");
         let mut dependencies = vec!["sqlx", "askama", "axum", "brewbench-agent", "path = \"../..\""];
         if !["crates/io", "crates/load"].contains(&folder.as_str()) {
-            forbid(folder, &io, "this crate is pure");
+            forbid(&format!("{folder}/src"), &io, "this crate is pure");
             dependencies.extend(["tokio", "reqwest", "brewbench-io"]);
         }
         let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest");

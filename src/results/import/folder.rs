@@ -197,7 +197,7 @@ impl IndexEntry {
 
     /// Checks that index and file agree.
     fn check_against(&self, summary: &Summary) -> Result<(), String> {
-        let is_wrk = summary.shape == Shape::Other("wrk");
+        let is_wrk = matches!(summary.shape, Shape::Other(other) if other.format == "wrk");
         if self.tool.is_some_and(|tool| (tool == Tool::Wrk) != is_wrk) {
             return Err(format!("tool: the file is {}", summary.shape.name()));
         }

@@ -1,6 +1,6 @@
 //! Checks every report in the same way, and states what must not be believed. Pure.
 
-use crate::reports::formats::Format;
+use crate::reports::formats::format::Format;
 use crate::reports::report::{Definition, Latencies, Report};
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place, ShortNumber};

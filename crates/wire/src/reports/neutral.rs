@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::reports::formats;
 use crate::reports::report::{Generated, Latencies, Model, Population, Report};
-use crate::reports::summary::{Connections, Contains, Figures, Group, Kind, Latency, Metric, Shape, Summary};
+use crate::reports::summary::{
+    Connections, Contains, Figures, Group, Kind, Latency, Metric, OtherTool, Shape, Summary,
+};
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place};
 use crate::reports::values::to_integer;
@@ -53,6 +56,27 @@ impl Report {
         })
     }
 
+    /// Whether both are of the same run, such as its text and its JSON: the same tool counted the same requests in the
+    /// same time.
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        let tool = |report: &Self| formats::find(report.format).map(|format| format.tool);
+        let near = |left: Option<Time>, right: Option<Time>| match (left, right) {
+            (Some(left), Some(right)) => (left.ms - right.ms).abs() <= left.error_ms + right.error_ms + 1e-9 * left.ms,
+            _ => true,
+        };
+        let same = |left: Option<u64>, right: Option<u64>| left.is_none() || right.is_none() || left == right;
+        tool(self) == tool(other)
+            && self.requests.is_some_and(|requests| requests > 0)
+            && self.requests == other.requests
+            && same(self.failed, other.failed)
+            && same(self.received_bytes.filter(|_| self.received_per_s.is_none()), other.received_bytes)
+            && self.name == other.name
+            && near(self.duration, other.duration)
+            && (self.duration.is_some() && other.duration.is_some())
+            && near(self.latency.mean, other.latency.mean)
+            && near(self.latency.max, other.latency.max)
+    }
+
     /// Returns what a page shows of the report: k6's own summary, or the values under neutral names.
     pub fn into_summary(mut self) -> Result<Summary, Fault> {
         if let Some(summary) = self.summary.take() {
@@ -60,7 +84,7 @@ impl Report {
         }
         let figures = self.figures()?;
         Ok(Summary {
-            shape: Shape::Other(self.format),
+            shape: Shape::Other(other_tool(self.format)),
             k6_version: self.version.clone(),
             duration_ms: Some(figures.measured_ms),
             metrics: self.metrics(),
@@ -99,6 +123,15 @@ impl Report {
         let known = times.into_iter().filter(|(_, latency)| !latency.is_empty());
         metrics.extend(known.map(|(name, latency)| (name.to_owned(), trend(latency))));
         metrics
+    }
+}
+
+fn other_tool(name: &'static str) -> OtherTool {
+    match formats::find(name) {
+        Some(format) => {
+            OtherTool { format: format.name, title: format.title, tool: format.tool, is_rounded: format.is_rounded }
+        }
+        None => OtherTool { format: name, title: name, tool: name, is_rounded: false },
     }
 }
 

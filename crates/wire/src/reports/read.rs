@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::reports::check;
 use crate::reports::encoding::decoded;
+use crate::reports::formats::format::REPORTS_MAX;
 use crate::reports::formats::{FORMATS, Format, Reader, Recognised};
 use crate::reports::input::document::Document;
 use crate::reports::input::unpack::{self, Records};
@@ -15,9 +16,6 @@ use crate::reports::report::Report;
 use crate::reports::summary::Summary;
 use crate::reports::texts::texts;
 use crate::reports::validate::{Fault, Place, shown};
-
-/// Maximum number of reports in one file.
-pub(super) const REPORTS_MAX: usize = 20_000;
 
 /// Maximum number of refused reports that are kept.
 pub(super) const REFUSED_MAX: usize = 100;
@@ -133,7 +131,7 @@ pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
     let count = reports.len() + refused.len();
     match reports.pop() {
         Some(report) if count == 1 => report.into_summary(),
-        _ => Err(Place::root("the file").fault(format_args!("has {count} reports: import them as several runs"))),
+        _ => Err(Place::root("the file").fault(format_args!("has {count} reports: put each into a file of its own"))),
     }
 }
 

@@ -204,26 +204,3 @@ impl Latencies {
             && self.since == other.since
     }
 }
-
-impl Report {
-    /// Whether both are of the same run, such as its text and its JSON: the same tool counted the same requests in the
-    /// same time.
-    pub fn is_same_run(&self, other: &Self) -> bool {
-        let tool = |report: &Self| crate::reports::formats::find(report.format).map(|format| format.tool);
-        let near = |left: Option<Time>, right: Option<Time>| match (left, right) {
-            (Some(left), Some(right)) => (left.ms - right.ms).abs() <= left.error_ms + right.error_ms + 1e-9 * left.ms,
-            _ => true,
-        };
-        let same = |left: Option<u64>, right: Option<u64>| left.is_none() || right.is_none() || left == right;
-        tool(self) == tool(other)
-            && self.requests.is_some_and(|requests| requests > 0)
-            && self.requests == other.requests
-            && same(self.failed, other.failed)
-            && same(self.received_bytes.filter(|_| self.received_per_s.is_none()), other.received_bytes)
-            && self.name == other.name
-            && near(self.duration, other.duration)
-            && (self.duration.is_some() && other.duration.is_some())
-            && near(self.latency.mean, other.latency.mean)
-            && near(self.latency.max, other.latency.max)
-    }
-}

@@ -38,7 +38,7 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// Creates an empty collection that keeps at most so many different values.
+    /// Creates an empty collection that keeps at most this number of different values.
     pub fn with_limit(distinct_max: usize) -> Self {
         let (counts, dropped, total, negative_ms, negatives) = (BTreeMap::new(), 0, 0, None, 0);
         Self { counts, dropped, distinct_max, total, negative_ms, negatives, max_ms: 0.0, mean: 0.0, squares: 0.0 }

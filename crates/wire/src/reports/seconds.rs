@@ -41,22 +41,22 @@ struct Latencies {
 /// What happened at a time.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A request ended after so many milliseconds.
+    /// A request ended.
     Request {
         /// Its latency.
         ms: f64,
         /// Whether it failed.
         is_failed: bool,
     },
-    /// So many virtual users exist.
+    /// The number of virtual users.
     Vus(f64),
-    /// So many iterations ended.
+    /// Iterations that ended.
     Iterations(f64),
-    /// So many iterations were dropped.
+    /// Iterations that were dropped.
     Dropped(f64),
-    /// So many bytes arrived.
+    /// Bytes that arrived.
     Received(f64),
-    /// So many bytes were sent.
+    /// Bytes that were sent.
     Sent(f64),
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{builtin, formats};
+use super::builtin;
 pub use crate::reports::figures::{Between, Connections, FailedCheck, Figures, Latency};
 pub use crate::reports::validate::Fault;
 
@@ -71,16 +71,29 @@ pub enum Shape {
     MachineReadable,
     /// k6's text output. It rounds: times to two decimals of their unit, bytes to two or three digits.
     TextReport,
-    /// Another format of [`FORMATS`](crate::reports::formats::FORMATS), by its name. It has no iterations and no checks; a connection corresponds to a
-    /// virtual user.
-    Other(&'static str),
+    /// Another format of the table `FORMATS`. It has no iterations and no checks; a connection corresponds to a virtual
+    /// user.
+    Other(OtherTool),
+}
+
+/// A tool besides k6, and its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherTool {
+    /// Name of the format.
+    pub format: &'static str,
+    /// What a page calls a file of it.
+    pub title: &'static str,
+    /// The tool.
+    pub tool: &'static str,
+    /// Whether its values are rounded for display.
+    pub is_rounded: bool,
 }
 
 impl Shape {
     /// Returns the load generator that writes this shape.
     pub fn engine(self) -> &'static str {
         match self {
-            Self::Other(name) => formats::find(name).map_or(name, |format| format.tool),
+            Self::Other(other) => other.tool,
             _ => "k6",
         }
     }
@@ -92,14 +105,14 @@ impl Shape {
             Self::SummaryExport => "k6's --summary-export",
             Self::MachineReadable => "k6's machine-readable summary",
             Self::TextReport => "k6's text report",
-            Self::Other(name) => formats::find(name).map_or(name, |format| format.title),
+            Self::Other(other) => other.title,
         }
     }
 
     /// Whether its values are rounded.
     pub fn is_text(self) -> bool {
         match self {
-            Self::Other(name) => formats::find(name).is_some_and(|format| format.is_rounded),
+            Self::Other(other) => other.is_rounded,
             shape => shape == Self::TextReport,
         }
     }

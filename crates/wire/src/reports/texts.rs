@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
+use crate::reports::formats::format::REPORTS_MAX;
 use crate::reports::formats::{FORMATS, Format, Reader, Recognised};
 use crate::reports::input::document::Document;
 use crate::reports::input::lines::{self, ReportLine};
 use crate::reports::input::{code_page, prefix};
-use crate::reports::read::{Found, REFUSED_MAX, REPORTS_MAX, at_line, checked, document, records, tools};
+use crate::reports::read::{Found, REFUSED_MAX, at_line, checked, document, records, tools};
 use crate::reports::report::Report;
 use crate::reports::validate::{Fault, Place, shown};
 

@@ -3,7 +3,7 @@
 //! ab counts a response of another length than the first one as failed, which dynamic pages have, and a status of an
 //! error as complete. Here the latter fail, and the former do not.
 
-use super::{Format, Reader, starts_where, words};
+use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
 use crate::reports::time::{Time, count, number};

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 use super::fields::{Loose, counts, instant_ms};
-use super::{Format, Reader, starts_where, words};
+use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
 use crate::reports::time::{Time, count, number, scaled};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::fields::{Loose, counts};
-use super::{Format, Reader};
+use super::format::{Format, Reader};
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
 
 pub(super) const FORMAT: Format = Format {

@@ -1,6 +1,6 @@
 //! The output of bombardier as text.
 
-use super::{Format, Reader, starts_where, words};
+use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
 use crate::reports::time::{Time, count, number, scaled};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::fields::{Loose, instant_ms, sum};
-use super::{Format, Reader};
+use super::format::{Format, Reader};
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
 use crate::reports::time::Time;
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 
-use super::{Format, Reader, Recognised};
+use super::format::{Format, Reader, Recognised};
 use crate::reports::input::unpack;
 use crate::reports::report::{Generated, Population, Report};
 use crate::reports::samples::Samples;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::fields::Loose;
-use super::{Format, Reader};
+use super::format::{Format, Reader};
 use crate::reports::report::{Definition, Latencies, Population, Report};
 
 pub(super) const FORMAT: Format = Format {

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::{Format, Reader};
+use super::format::{Format, Reader};
 use crate::reports::formats::table::{self, Row};
 use crate::reports::report::{Population, Report};
 use crate::reports::samples::Samples;

@@ -3,7 +3,7 @@
 //! hey counts a request without a response only under "Error distribution"; latencies are of responses.
 
 use super::fields::{bad_statuses, sum};
-use super::{Format, Reader, starts_where, words};
+use super::format::{Format, Reader, starts_where, words};
 use crate::reports::formats::oha_json::AT_DEADLINE;
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Latencies, Population, Report};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::fields::{Loose, counts, sum};
-use super::{Format, Reader, Recognised};
+use super::format::{Format, Reader, Recognised};
 use crate::reports::input::document::Document;
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report, Since};
 use crate::reports::time::{Time, number, scaled};

@@ -5,9 +5,9 @@
 use std::io::Read;
 
 use super::fields::instant_ms;
+use super::format::{Format, Reader, Recognised};
 use super::jmeter::{Sample, Samples};
 use super::table::{self, Row};
-use super::{Format, Reader, Recognised};
 use crate::reports::report::Report;
 use crate::reports::validate::Fault;
 

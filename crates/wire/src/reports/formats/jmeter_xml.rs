@@ -8,8 +8,8 @@ use std::io::{BufReader, Read};
 use quick_xml::Reader as XmlReader;
 use quick_xml::events::{BytesStart, Event};
 
+use super::format::{Format, Reader};
 use super::jmeter::{Sample, Samples};
-use super::{Format, Reader};
 use crate::reports::report::Report;
 use crate::reports::validate::{Fault, Place};
 use crate::reports::warning::Warning;

@@ -3,9 +3,9 @@
 use std::io::Read;
 
 use super::fields::{instant_ms, parsed};
+use super::format::{Format, Reader};
 use super::k6_points::{Point, Points};
 use super::table::{self, Row};
-use super::{Format, Reader};
 use crate::reports::report::Report;
 use crate::reports::validate::Fault;
 

@@ -1,6 +1,6 @@
 //! k6's summary as JSON, in each of its shapes: `handleSummary`, `--summary-export`, machine-readable.
 
-use super::{Format, Reader, Recognised};
+use super::format::{Format, Reader, Recognised};
 use crate::reports::input::document::Document;
 use crate::reports::json::{self, Node};
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};

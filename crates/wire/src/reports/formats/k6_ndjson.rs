@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader, Read};
 use serde::Deserialize;
 
 use super::fields::instant_ms;
+use super::format::{Format, Reader, Recognised};
 use super::k6_points::{Point, Points};
-use super::{Format, Reader, Recognised};
 use crate::reports::input::unpack;
 use crate::reports::report::Report;
 use crate::reports::summary::{Contains, Kind};
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     name: "k6-ndjson",
     title: "k6's --out json",
     tool: "k6",
-    limits: "It lacks thresholds, setup and teardown are not told apart, and the duration is that from the first request \
+    limits: "It lacks thresholds, setup and teardown count as load, and the duration is that from the first request \
              to the last measurement.",
     is_rounded: false,
     timeout_ms: Some(60_000.0),

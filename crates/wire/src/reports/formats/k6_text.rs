@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::format::{Format, Reader};
+use super::k6_json;
 use super::k6_units::{count, k6_bytes, k6_time, number};
-use super::{Format, Reader, k6_json};
 use crate::reports::input::{code_page, lines::ReportLine};
 use crate::reports::metrics::not_too_many;
 use crate::reports::report::Report;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::fields::parsed;
+use super::format::{Format, Reader, Recognised};
 use super::table::{self, Row};
-use super::{Format, Reader, Recognised};
 use crate::reports::report::{Definition, Latencies, Population, Report};
 use crate::reports::time::{Time, number};
 use crate::reports::validate::Fault;

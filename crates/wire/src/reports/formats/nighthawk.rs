@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::fields::{Loose, counts};
-use super::{Format, Reader};
+use super::format::{Format, Reader};
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place};

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Format, Reader};
+use super::format::{Format, Reader};
 use crate::reports::report::{Latencies, Population, Report};
 use crate::reports::time::Time;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 
-use super::{Format, Reader, Recognised};
+use super::format::{Format, Reader, Recognised};
 use crate::reports::input::{lines, prefix, unpack};
 use crate::reports::report::Report;
 use crate::reports::tables::{Column, Table};

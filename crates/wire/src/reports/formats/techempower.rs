@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::fields::Loose;
-use super::{Format, Reader};
+use super::format::{Format, Reader};
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
 use crate::reports::time::Time;
 

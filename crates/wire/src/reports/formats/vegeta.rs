@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::fields::{bad_statuses, instant_ms};
-use super::{Format, Reader, starts_where, words};
+use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
 use crate::reports::time::{Time, count, number};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::fields::parsed;
-use super::{Format, Reader, Recognised};
+use super::format::{Format, Reader, Recognised};
 use crate::reports::formats::table;
 use crate::reports::report::{Generated, Report};
 use crate::reports::validate::{Fault, Place};
@@ -43,7 +43,7 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     table::each(source, b',', |row| {
         let label = row.field(0).unwrap_or_default().to_owned();
         for (name, value) in row.names().zip(row.fields()).skip(1) {
-            if reports.len() > super::super::read::REPORTS_MAX {
+            if reports.len() > super::format::REPORTS_MAX {
                 return Err(Place::root("the file").fault("has too many cells"));
             }
             let what = "the table does not say what its numbers are: choose requests per second or a latency";

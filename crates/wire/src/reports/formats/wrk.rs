@@ -5,7 +5,7 @@
 //! response that took longer than `--timeout`; an error status is 400 or above. Both are among the responses, and count
 //! as failed. Latencies exclude timeouts.
 
-use super::{Format, Reader, words};
+use super::format::{Format, Reader, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Model, Report, Since};
 use crate::reports::time::{Time, count, number, scaled};

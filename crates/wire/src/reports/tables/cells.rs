@@ -63,7 +63,7 @@ pub fn amount(cell: &str) -> Option<f64> {
     decimal(digits).map(|number| number * factor)
 }
 
-/// Parses a time, in a unit of so many milliseconds, or with the unit in the cell.
+/// Parses a time, in a unit of `unit_ms` milliseconds, or with the unit in the cell.
 pub fn time(cell: &str, unit_ms: Option<f64>) -> Option<Time> {
     let cell = cell.trim();
     let end = cell.find(|letter: char| letter.is_alphabetic()).unwrap_or(cell.len());

@@ -165,7 +165,7 @@ impl Table {
             .enumerate()
             .map(|(index, name)| guess::column(name, &cells(index).collect::<Vec<_>>()))
             .collect();
-        // Without a name the rows could not be told apart.
+        // Without a name, one row is like another.
         if !columns.contains(&Column::Name)
             && let Some(first) = columns.first_mut().filter(|first| **first == Column::Other)
         {
