@@ -195,7 +195,8 @@ async fn scenarios_that_differ_are_refused_before_the_target_is_loaded() {
     let target = Counter::start();
     let Some(outcome) = run_on(&target, script, vus(1, 1_000)).await else { return };
     let Ended::Failed { reason, cause: Cause::Script } = outcome.ended else { panic!("{:?}", outcome.ended) };
-    let expected = "the script has 2 scenarios that differ (browse, buy): run it with its own load";
+    let expected =
+        "the script has 2 scenarios that differ (browse, buy): choose one of them, or run it with its own load";
     assert_eq!(reason, expected);
     assert_eq!(target.count("/load"), 0);
     let Some(done) = run(script, Load::Script).await else { return };

@@ -130,7 +130,7 @@ fn json_of_other_programs_is_rejected() {
     assert_eq!(message("{\"name\": \"package\"}"), expected("an object"));
     assert_eq!(message("{\"results\": {\"metrics\": {}}}"), expected("an object"));
     assert_eq!(message("{\"metrics\": []}"), "metrics: is a list, expected an object");
-    let missing = "metrics.http_reqs: is missing: a summary without HTTP requests can't be compared";
+    let missing = "metrics.http_reqs: is missing: a summary without HTTP requests, gRPC calls and WebSocket messages can't be compared";
     assert_eq!(message("{\"metrics\": {}}"), missing);
 }
 
@@ -142,7 +142,7 @@ fn a_run_may_have_no_requests() {
     let aborted = json!({"metrics": {"data_sent": {"count": 0, "rate": 0}}}).to_string();
     let figures = parse_own(aborted.as_bytes()).expect("a summary").figures();
     assert_eq!((figures.requests, figures.measured_ms), (0, 0.0));
-    let missing = "metrics.http_reqs: is missing: a summary without HTTP requests can't be compared";
+    let missing = "metrics.http_reqs: is missing: a summary without HTTP requests, gRPC calls and WebSocket messages can't be compared";
     assert_eq!(message(&aborted), missing);
     let contradictory = json!({"metrics": {"http_req_failed": {"passes": 0, "fails": 4, "value": 0}}}).to_string();
     assert_eq!(parse_own(contradictory.as_bytes()).expect_err("a fault").to_string(), missing);
@@ -237,7 +237,9 @@ fn implausible_values_are_rejected() {
 #[test]
 fn missing_values_are_rejected() {
     for name in ["http_reqs", "http_req_duration"] {
-        let expected = format!("metrics.{name}: is missing: a summary without HTTP requests can't be compared");
+        let expected = format!(
+            "metrics.{name}: is missing: a summary without HTTP requests, gRPC calls and WebSocket messages can't be compared"
+        );
         assert_eq!(message(&without(good(), "/metrics", name)), expected);
         assert_eq!(message(&without(export(), "/metrics", name)), expected);
     }
