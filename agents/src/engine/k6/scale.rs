@@ -27,10 +27,10 @@ pub fn scale(options: &mut Map<String, Value>, factor: f64) -> Result<(), String
 
 fn scenario_scaled(scenario: &mut Map<String, Value>, factor: f64) -> Result<(), String> {
     let is_per_vu = scenario.get("executor").is_some_and(|executor| executor == PER_VU);
-    // What k6 takes if it is not set.
-    if scenario.contains_key("iterations") || scenario.contains_key("duration") {
-        let is_rate = scenario.contains_key("rate");
-        scenario.entry("vus").or_insert_with(|| if is_rate { Value::Null } else { 1.into() });
+    // k6's default; an executor with a rate has no such option.
+    let has_vus = scenario.contains_key("iterations") || scenario.contains_key("duration");
+    if has_vus && !scenario.contains_key("rate") {
+        scenario.entry("vus").or_insert(1.into());
     }
     let mut scaled = false;
     for level in LEVELS.into_iter().filter(|level| !(is_per_vu && *level == "iterations")) {
@@ -97,7 +97,7 @@ mod tests {
             (
                 json!({"scenarios": {"a": {"rate": 5, "duration": "1s", "preAllocatedVUs": 2, "maxVUs": 3}}}),
                 json!({"scenarios": {"a":
-                    {"rate": 10, "duration": "1s", "preAllocatedVUs": 4, "maxVUs": 6, "vus": null}}}),
+                    {"rate": 10, "duration": "1s", "preAllocatedVUs": 4, "maxVUs": 6}}}),
             ),
         ];
         for (own, twice) in table {

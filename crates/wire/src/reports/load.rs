@@ -10,12 +10,10 @@ use crate::reports::summary::{Kind, Metric, Summary};
 /// Name and value of the tag of the load.
 pub const TAG: [&str; 2] = ["brewbench", "load"];
 
-/// The metrics that `setup()` and `teardown()` count for, too.
-const METRICS: [&str; 20] = [
-    "checks",
+/// The metrics that `setup()` and `teardown()` count for, too, and that every summary of a load with requests has.
+const USUAL: [&str; 12] = [
     "data_received",
     "data_sent",
-    "grpc_req_duration",
     "http_req_blocked",
     "http_req_connecting",
     "http_req_duration",
@@ -26,6 +24,12 @@ const METRICS: [&str; 20] = [
     "http_req_waiting",
     "http_reqs",
     "iteration_duration",
+];
+
+/// Those that only some summaries have.
+const OPTIONAL: [&str; 8] = [
+    "checks",
+    "grpc_req_duration",
     "ws_connecting",
     "ws_msgs_received",
     "ws_msgs_sent",
@@ -39,7 +43,7 @@ const SUCCESSFUL: &str = "http_req_duration{expected_response:true}";
 
 /// Returns the names of the metrics of the load alone.
 pub fn sub_metrics() -> impl Iterator<Item = String> {
-    METRICS.into_iter().map(sub_metric)
+    USUAL.into_iter().chain(OPTIONAL).map(sub_metric)
 }
 
 fn sub_metric(name: &str) -> String {
@@ -53,15 +57,12 @@ fn sub_metric(name: &str) -> String {
 /// Puts the metrics of the load in place of the totals, if the summary has them. Thresholds remain: they are the
 /// script's, and k6 has judged them by the totals.
 pub(super) fn keep(summary: &mut Summary) {
-    for name in METRICS {
+    for name in USUAL.into_iter().chain(OPTIONAL) {
         let Some(load) = summary.metrics.remove(&sub_metric(name)) else { continue };
         let total = summary.metrics.remove(name);
         let thresholds = total.map(|total| total.thresholds).unwrap_or_default();
-        // For a metric that is asked for k6 writes zeros if it has no samples.
-        let is_http =
-            ["checks", "data_received", "data_sent", "iteration_duration"].contains(&name) || name.starts_with("http_");
-        let is_optional = !is_http || name == "checks" || name == SUCCESSFUL;
-        if !(is_optional && thresholds.is_empty() && is_empty(&load)) {
+        // For a metric that is requested k6 writes zeros if it has no samples.
+        if !(OPTIONAL.contains(&name) && thresholds.is_empty() && is_empty(&load)) {
             summary.metrics.insert(name.to_owned(), Metric { thresholds, ..load });
         }
     }
@@ -71,8 +72,8 @@ fn is_empty(metric: &Metric) -> bool {
     let is_zero = |value: &str| metric.values.get(value) == Some(&0.0);
     match metric.kind {
         Kind::Rate => is_zero("passes") && is_zero("fails"),
-        Kind::Trend => is_zero("count"),
-        Kind::Counter | Kind::Gauge => false,
+        Kind::Trend | Kind::Counter => is_zero("count"),
+        Kind::Gauge => false,
     }
 }
 
@@ -96,6 +97,8 @@ mod tests {
             "http_req_failed{brewbench:load}": {"passes": 1, "fails": 39, "value": 0.025},
             "checks": {"passes": 3, "fails": 0, "value": 1},
             "checks{brewbench:load}": {"passes": 0, "fails": 0, "value": 0},
+            "ws_msgs_received{brewbench:load}": {"count": 0, "rate": 0},
+            "grpc_req_duration{status:0,brewbench:load}": {"avg": 0, "count": 0},
         }});
         let summary = parse(summary.to_string().as_bytes()).expect("a summary");
         let figures = summary.figures();
