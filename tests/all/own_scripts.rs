@@ -342,6 +342,15 @@ async fn one_of_several_scenarios_runs_under_any_load_and_a_factor_scales_all() 
     assert_eq!(run["requests"].as_u64(), run["iterations"].as_u64().map(|iterations| iterations * 2), "{run}");
     let page = bench.user.clone().in_browser().get(&format!("/runs/{}", text(&run["id"]))).await.ok().text();
     assert!(page.contains("iterations/s (two)"), "{page}");
+    // Each kind of executor has other options, and k6 refuses those that it does not know.
+    let rates = "import http from 'k6/http';
+        export const options = { scenarios: { a: { executor: 'constant-arrival-rate', rate: 10, duration: '2s',
+            preAllocatedVUs: 2 } } };
+        export default function () { http.get(`${__ENV.BASE_URL}/hash`); }";
+    bench.user.post("/api/v1/scenarios", &json!({"name": "rates", "script": rates})).await.ok();
+    let run = bench.run_of("rates", ORDINARY, &json!({"load": own, "scale": 2.0})).await;
+    let iterations = run["iterations"].as_u64().unwrap_or(0) + run["dropped_iterations"].as_u64().unwrap_or(0);
+    assert!((39..=41).contains(&iterations), "20 a second for 2 s: {run}");
     let refused = bench.run_of("shop", ORDINARY, &json!({"load": rate})).await;
     assert!(text(&refused["error"]).contains("2 scenarios that differ (one, two): choose one of them"), "{refused}");
 }

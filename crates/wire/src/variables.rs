@@ -23,11 +23,15 @@ pub fn parameters(scenario: &Scenario) -> BTreeSet<String> {
 }
 
 /// Words in the names of parameters that are secrets.
-const SECRETS: [&str; 8] = ["PASSWORD", "PASSWD", "PWD", "SECRET", "TOKEN", "APIKEY", "KEY", "CREDENTIALS"];
+const SECRETS: [&str; 7] = ["PASSWORD", "PASSWD", "PWD", "SECRET", "TOKEN", "APIKEY", "CREDENTIALS"];
+
+/// Ends of the names of parameters that are secrets. Other keys are those of data.
+const SECRET_KEYS: [&str; 3] = ["API_KEY", "ACCESS_KEY", "PRIVATE_KEY"];
 
 /// Whether a parameter is a secret by its name: its value is not shown, and masked in logs.
 pub fn is_secret(name: &str) -> bool {
-    name.split('_').any(|word| SECRETS.contains(&word.to_ascii_uppercase().as_str()))
+    let name = name.to_ascii_uppercase();
+    name.split('_').any(|word| SECRETS.contains(&word)) || SECRET_KEYS.iter().any(|end| name.ends_with(end))
 }
 
 /// Returns the variables without a value, besides those in `set`, that the script reads in its options and that have no
@@ -172,6 +176,13 @@ mod tests {
         assert_eq!(found("__ENV['A']; __ENV[ \"B\" ]; __ENV[`C`]; __ENV?.D; __ENV?.['E']"), ["A", "B", "C", "D", "E"]);
         assert_eq!(found("const { A, B = '1', C: other,\n D } = __ENV;"), ["A", "B", "C", "D"]);
         assert_eq!(found("const env = __ENV; env.A; __ENV[name]; MY__ENV; __ENVS.X; K6_; __ENV.K6_VUS"), [""; 0]);
+    }
+
+    #[test]
+    fn secrets_are_recognized_by_words_of_their_names() {
+        let secrets = ["API_TOKEN", "password", "DB_PASSWORD", "CLIENT_SECRET", "AWS_ACCESS_KEY", "x_api_key"];
+        assert!(secrets.into_iter().all(is_secret));
+        assert!(!["MAX_TOKENS", "CACHE_KEY", "KEY", "ROUTE", "SECRETARY"].into_iter().any(is_secret));
     }
 
     #[test]

@@ -38,12 +38,11 @@ pub async fn keep(to: &mut SqliteConnection, parameters: &mut BTreeMap<String, S
 }
 
 /// Replaces references by their values.
-pub async fn reveal(pool: &SqlitePool, parameters: &mut BTreeMap<String, String>) -> sqlx::Result<()> {
-    for (_, value) in parameters.iter_mut().filter(|(name, value)| is_secret(name) && is_reference(value)) {
+pub async fn reveal(pool: &SqlitePool, parameters: &mut BTreeMap<String, String>) -> Result<()> {
+    for (name, value) in parameters.iter_mut().filter(|(name, value)| is_secret(name) && is_reference(value)) {
         let stored = sqlx::query_scalar!("select value from secret_parameter where id = ?", &*value);
-        if let Some(stored) = stored.fetch_optional(pool).await? {
-            *value = stored;
-        }
+        *value =
+            stored.fetch_optional(pool).await?.ok_or_else(|| Error::NotFound(format!("secret {value:?} of {name}")))?;
     }
     Ok(())
 }
