@@ -45,7 +45,7 @@ impl Outbox {
         self.due_ns
     }
 
-    /// Sends what was counted, with the state now. Returns whether somebody takes it.
+    /// Sends what was counted, with the state now. Returns whether the collector still reads.
     pub fn send(&mut self, now_ns: u64, open: u64, in_flight: u64, is_last: bool) -> bool {
         let mut tally = self.spares.try_recv().unwrap_or_default();
         std::mem::swap(&mut tally, &mut self.tally);

@@ -4,7 +4,7 @@ use brewbench_wire::reports::read::read;
 use brewbench_wire::reports::report::Report;
 use proptest::prelude::*;
 
-use super::{bytes, fixtures};
+use super::{TEXTS, bytes, fixtures};
 
 /// Checks what holds for every report.
 fn check(report: &Report) {
@@ -42,17 +42,7 @@ fn no_reader_panics_on_a_truncated_file() {
 
 #[test]
 fn a_truncated_text_is_refused_or_has_fewer_values_but_never_others() {
-    for name in [
-        "wrk.txt",
-        "ab.txt",
-        "hey.txt",
-        "oha.txt",
-        "bombardier.txt",
-        "vegeta.txt",
-        "h2load.txt",
-        "autocannon.txt",
-        "k6.txt",
-    ] {
+    for name in TEXTS {
         let all = bytes(name);
         let whole = read(&all[..]).expect("a report").reports.remove(0);
         for length in 0..all.len() {

@@ -13,6 +13,19 @@ use brewbench_wire::reports::formats::FORMATS;
 use brewbench_wire::reports::read::{Contents, read};
 use brewbench_wire::reports::report::Report;
 
+/// Fixtures of texts among other text.
+const TEXTS: [&str; 9] = [
+    "wrk.txt",
+    "ab.txt",
+    "hey.txt",
+    "oha.txt",
+    "bombardier.txt",
+    "vegeta.txt",
+    "h2load.txt",
+    "autocannon.txt",
+    "k6.txt",
+];
+
 /// Where the fixtures are.
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")

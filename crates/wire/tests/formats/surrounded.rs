@@ -2,20 +2,7 @@
 
 use std::io::Write;
 
-use super::{bytes, contents, fault, fixtures, one, text};
-
-/// Texts that are read behind prefixes.
-const TEXTS: [&str; 9] = [
-    "wrk.txt",
-    "ab.txt",
-    "hey.txt",
-    "oha.txt",
-    "bombardier.txt",
-    "vegeta.txt",
-    "h2load.txt",
-    "autocannon.txt",
-    "k6.txt",
-];
+use super::{TEXTS, bytes, contents, fault, fixtures, one, text};
 
 fn same(name: &str, changed: &[u8], stripped: &[&str]) {
     let (plain, found) = (one(&bytes(name)), contents(changed));

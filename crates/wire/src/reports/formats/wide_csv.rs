@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     name: "wide-csv",
     title: "a table of go-web-framework-benchmark",
     tool: "wrk",
-    limits: "It has one number for each framework and row, and does not say of what: somebody has to choose.",
+    limits: "It has one number for each framework and row, and does not say of what: choose the metric.",
     is_rounded: true,
     timeout_ms: None,
     reader: Reader::Records { is, read },

@@ -1,7 +1,7 @@
 //! Tables of results that no tool wrote: CSV, TSV and Markdown, with a mapping of their columns. Pure.
 //!
 //! [`Table::find`] reads the cells as text. [`Table::guess`] proposes what each column is; where the unit does not follow
-//! from its name, it is `None`, and somebody has to choose. [`Table::reports`] reads the rows by a mapping.
+//! from its name, it is `None`, and the user chooses. [`Table::reports`] reads the rows by a mapping.
 
 mod cells;
 mod guess;
@@ -186,7 +186,7 @@ impl Table {
         self.rows.iter().map(|row| self.report(row, mapping)).collect()
     }
 
-    /// Reads a table with a target in each column: all cells beside the first column are what somebody chose, such as
+    /// Reads a table with a target in each column: all cells beside the first column are the chosen metric, such as
     /// requests per second.
     pub fn wide(&self, of_cells: Column) -> Result<Vec<Report>, Fault> {
         let mut reports = Vec::new();

@@ -92,7 +92,7 @@ fn numbers_of_several_languages_are_read() {
 }
 
 #[test]
-fn a_wide_table_is_read_as_what_somebody_chose() {
+fn a_wide_table_is_read_as_the_chosen_metric() {
     let table = Table::find(",default,gin\n0 ms,40.49,39.22\n10 ms,43.64,-1\n").expect("a table");
     let rates = table.wide(Column::Rate).expect("reports");
     let found: Vec<_> = rates.iter().map(|one| (one.name.as_deref(), one.rate_per_s)).collect();
