@@ -27,6 +27,15 @@ impl Address {
         Self { path: "/compare".to_owned(), selection: vec![("runs", joined(ids))] }
     }
 
+    /// Returns the URL of the scripts' own metrics with options.
+    pub fn script_metrics<N: AsRef<str>, V: AsRef<str>>(&self, options: impl IntoIterator<Item = (N, V)>) -> String {
+        let selection = match self.path.strip_prefix("/experiments/") {
+            Some(id) => vec![("experiments", id.to_owned())],
+            None => self.selection.clone(),
+        };
+        Self { path: "/compare/metrics".to_owned(), selection }.with(options)
+    }
+
     /// Returns the URL with options.
     pub fn with<N: AsRef<str>, V: AsRef<str>>(&self, options: impl IntoIterator<Item = (N, V)>) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());

@@ -77,6 +77,13 @@ pub struct MetricCell {
     pub effect: Option<Effect>,
 }
 
+impl ScriptMetrics {
+    /// Whether no run has such metrics.
+    pub fn is_empty(&self) -> bool {
+        self.rows.iter().all(|row| row.metrics.is_empty())
+    }
+}
+
 impl RowMetrics {
     /// Returns the confidence level as text.
     pub fn level_text(&self) -> String {

@@ -220,6 +220,11 @@ impl Comparison {
         self.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(|run| run.id.clone()).collect()
     }
 
+    /// Returns the URL of the scripts' own metrics.
+    pub fn script_metrics_url(&self) -> String {
+        self.address.script_metrics(self.options.parameters())
+    }
+
     /// Whether a subject is the baseline; a single subject has none.
     pub fn is_baseline(&self, subject: &Subject) -> bool {
         self.subjects.len() > 1 && self.baseline.as_deref() == Some(subject.key.as_str())

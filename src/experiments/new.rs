@@ -168,7 +168,7 @@ impl Form {
             [] => "",
             [_] => "; its function, env and tags stay",
             _ if !chosen.is_empty() => "; the function, env and tags of the chosen one stay",
-            _ => "; choose one below Advanced if their functions, env or tags differ",
+            _ => "; choose one under Advanced if their functions, env or tags differ",
         };
         let load =
             if scenarios.is_empty() { "load".to_owned() } else { format!("scenarios: {}", scenarios.join(", ")) };

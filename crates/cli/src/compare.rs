@@ -175,15 +175,14 @@ pub fn text(comparison: &Comparison) -> String {
 
 /// Formats the script's own metrics as a table for each setting.
 fn metrics_text(metrics: &ScriptMetrics) -> String {
+    if metrics.is_empty() {
+        return "The runs have no metrics of the script.\n".to_owned();
+    }
     let mut text = String::new();
-    for row in &metrics.rows {
+    for row in metrics.rows.iter().filter(|row| !row.metrics.is_empty()) {
         let _ = writeln!(text, "{}", wrapped(&plain(&row.setting)));
-        if row.metrics.is_empty() {
-            text.push_str("The runs have no metrics of the script.\n");
-            continue;
-        }
         let cells = row.metrics.iter().flat_map(|metric| metric.cells.iter().map(move |cell| (metric, cell)));
-        let head = ["metric", "of it", "target", ">median", ">runs", "difference"];
+        let head = ["metric", "statistic", "target", ">median", ">runs", "difference"];
         text.push_str(&table(&head, cells, |(metric, cell)| {
             let unit = if metric.unit == "ms" { " ms" } else { "" };
             vec![

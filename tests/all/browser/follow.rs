@@ -93,13 +93,13 @@ async fn the_history_updates_during_an_experiment_and_keeps_the_selection() {
     // The experiment opens and closes, and the selection stays.
     tab.click("#choice .expand").await;
     tab.until(&format!("document.querySelector('#choice #run-{}') !== null", runs[0])).await;
-    assert!(tab.eval::<bool>(&format!("document.querySelector(\"{oldest}\").checked")).await);
+    tab.until(&format!("document.querySelector(\"{oldest}\")?.checked")).await;
     for id in &runs {
         tab.click(&format!("input[value='{id}']")).await;
     }
     tab.click("#choice .expand").await;
-    tab.until(&format!("document.querySelector('#choice #run-{}') === null", runs[0])).await;
-    assert!(tab.eval::<bool>(&format!("document.querySelector('#cell-{} input').checked", runs[1])).await);
+    tab.until(&format!("document.querySelector('#cell-{} input')?.checked", runs[1])).await;
+    assert!(tab.eval::<bool>(&format!("document.querySelector('#choice #run-{}') === null", runs[0])).await);
 }
 
 #[tokio::test]
