@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use brewbench_agent::engine::k6::inspection::inspect;
+use brewbench_agent::engine::inspection::inspect;
 use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::cage::support::Landlock;

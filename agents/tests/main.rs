@@ -9,6 +9,7 @@ mod http_version;
 mod k6_flags;
 mod load_alone;
 mod load_record;
+mod native;
 mod profiles;
 mod runs;
 mod sandboxes;

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use brewbench_agent::engine::k6::inspection::inspect;
+use brewbench_agent::engine::inspection::inspect;
 use brewbench_agent::host::idle_wait::IdleWait;
 use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::ProgramRole;

@@ -64,6 +64,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         state: PathBuf::from(next("name the state folder")?),
         targets: PathBuf::from(next("name the folder of the manifests")?),
         engine: None,
+        native: None,
         accepts: Accepts::BundledScenarios,
         cgroups: CGROUPS.into(),
         idle_wait: IdleWait::default(),

@@ -200,7 +200,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
-        engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
+        engines: vec![engine::k6::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
     };
     let uploader = Uploader::new(client.clone(), Spool::open(spool)?);
     let targets = watch::channel(hello.targets.clone()).1;

@@ -85,7 +85,7 @@ fn unit<'a>(rows: &'a [Row]) -> Option<&'static str> {
         None => run.spec.vus.map(|_| "virtual users"),
     };
     // With another HTTP version or function, a level is another load.
-    let what = |run: &'a Run| (of(run), run.spec.http_version, &run.spec.script_scenario);
+    let what = |run: &'a Run| (of(run), run.spec.http_version, run.spec.engine, &run.spec.script_scenario);
     let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(what);
     let first = units.next()?;
     if units.all(|unit| unit == first) { first.0 } else { None }

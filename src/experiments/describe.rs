@@ -25,6 +25,7 @@ pub fn describe_plan(plan: &Plan) -> String {
     parts.push(describe_load(plan));
     parts.extend(plan.scale.map(|scale| format!("scaled by {scale}")));
     parts.extend(plan.script_scenario.as_ref().map(|name| format!("scenario {name} of the script")));
+    parts.extend(plan.engine.map(|engine| format!("with {}", engine.as_str())));
     parts.extend(
         Some(plan.http_version)
             .filter(|version| *version != HttpVersion::Auto)

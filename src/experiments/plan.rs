@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use brewbench_wire::{load::Load, run_spec::HttpVersion};
+use brewbench_wire::{engine::EngineKind, load::Load, run_spec::HttpVersion};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
@@ -96,6 +96,9 @@ pub struct Plan {
     /// offers it with TLS. k6 can't force `2`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub http_version: HttpVersion,
+    /// Load generator: `k6` for scripts, `native` for request lists. Default: k6, unless the scenario has no script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineKind>,
     /// The only one of the script's scenarios that runs. Default: all of them with the script's own load; with another
     /// load they must be alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +133,7 @@ impl Default for Plan {
             generators: Vec::new(),
             cluster_generators: 0,
             http_version: HttpVersion::Auto,
+            engine: None,
             script_scenario: None,
             scale: None,
         }
@@ -197,6 +201,7 @@ impl Plan {
             generators: self.generators.clone(),
             cluster_generators: self.cluster_generators,
             http_version: self.http_version,
+            engine: self.engine,
             script_scenario: self.script_scenario.clone(),
             scale: self.scale,
             ..RunSpec::default()

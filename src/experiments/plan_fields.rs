@@ -6,7 +6,7 @@ use brewbench_wire::run_spec::{HttpVersion, SCALES};
 use super::plan::{Plan, default_warm_up_s};
 
 /// The fields, in the order of the form.
-pub static FIELDS: [PlanField; 4] = [WARM_UP_FIELD, HTTP_VERSION, SCRIPT_SCENARIO, SCALE];
+pub static FIELDS: [PlanField; 5] = [WARM_UP_FIELD, ENGINE, HTTP_VERSION, SCRIPT_SCENARIO, SCALE];
 
 const WARM_UP_FIELD: PlanField = PlanField {
     flag: WARM_UP,
@@ -22,16 +22,33 @@ const WARM_UP_FIELD: PlanField = PlanField {
     set: set_warm_up,
 };
 
+const ENGINE: PlanField = PlanField {
+    flag: "engine",
+    key: "engine",
+    label: "Load generator",
+    hint: "auto: k6 for scripts, native for request lists; native needs a tenth of the CPU time of k6",
+    placeholder: "",
+    choices: &["auto", "k6", "native"],
+    value_name: "ENGINE",
+    help: "Load generator: k6 for scripts, native for request lists, which needs a tenth of the CPU time \
+        [default: auto, k6 if the scenario has a script]",
+    get: |plan| plan.engine.map(|engine| engine.as_str().to_owned()),
+    set: |plan, text| {
+        plan.engine = if text == AUTO { None } else { Some(text.parse()?) };
+        Ok(())
+    },
+};
+
 const HTTP_VERSION: PlanField = PlanField {
     flag: "http-version",
     key: "http_version",
     label: "HTTP version",
-    hint: "auto: HTTP/2 if the target offers it with TLS; k6 can’t force HTTP/2",
+    hint: "auto: HTTP/2 if the target offers it with TLS; only native can force HTTP/2",
     placeholder: "",
     choices: &HttpVersion::NAMES,
     value_name: "VERSION",
-    help: "HTTP version of the requests. `auto` uses HTTP/2 if the target offers it with TLS; k6 can't force HTTP/2 \
-        [default: auto]",
+    help: "HTTP version of the requests. `auto` uses HTTP/2 if the target offers it with TLS; only the native \
+        engine can force HTTP/2 [default: auto]",
     get: |plan| {
         Some(plan.http_version).filter(|version| *version != HttpVersion::Auto).map(|it| it.as_str().to_owned())
     },

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_wire::{load::Load, now_ms};
+use brewbench_wire::{engine::EngineKind, load::Load, now_ms};
 use sqlx::SqliteConnection;
 
 use super::against::{Baseline, Completed};
@@ -98,6 +98,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: {:?} does not exist", plan.scenario)))?;
     check_parameters(&plan, &scenario.defaults)?;
     check_script_scenario(&plan, &scenario.scenarios)?;
+    let plan = with_engine(plan, &scenario.engines)?;
     check_label(state, &plan).await?;
     let spec = needed(&plan, &scenario.sha256);
     let needs = Needs::of_plan(&spec, plan.agent.as_deref(), plan.agent_label.as_deref());
@@ -176,6 +177,19 @@ fn check_parameters(plan: &Plan, known: &BTreeMap<String, String>) -> Result<()>
     let known: Vec<_> = known.keys().map(String::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Err(Error::Invalid(format!("parameters: {:?} has no parameter {unknown:?}; it has {known}", plan.scenario)))
+}
+
+/// Chooses the load generator if the plan does not, and refuses one that can't execute the scenario.
+fn with_engine(plan: Plan, able: &[EngineKind]) -> Result<Plan> {
+    let engine = plan.engine.or(able.first().copied()).unwrap_or_default();
+    if able.contains(&engine) {
+        return Ok(Plan { engine: Some(engine).filter(|engine| *engine != EngineKind::default()), ..plan });
+    }
+    let lacks = match engine {
+        EngineKind::K6 => "script",
+        EngineKind::Native => "request list: add requests.toml to its files",
+    };
+    Err(Error::Invalid(format!("engine: {} can't run {:?}, which has no {lacks}", engine.as_str(), plan.scenario)))
 }
 
 /// Refuses a scenario that the script does not have, as far as k6 has read it.

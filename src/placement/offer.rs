@@ -1,7 +1,7 @@
 //! What an agent offers for one target, and why that is not enough for a run. Pure.
 
 use brewbench_wire::{
-    engine::{Capability, EngineOffer},
+    engine::Capability,
     messages::{Hello, Machine, TargetOffer},
     profile::ProfileOffer,
     scenarios,
@@ -56,16 +56,16 @@ pub fn lacks_script(spec: &RunSpec, agent: &Hello) -> bool {
     !agent.any_scenario && spec.scenario_sha256.as_ref().is_some_and(is_own)
 }
 
-/// Returns why the load generators of an agent can't generate the load of a run: the field of a plan that asks for too
+/// Returns why the load generator of an agent can't generate the load of a run: the field of a plan that asks for too
 /// much, and the end of a sentence about the agent.
 pub fn engine_obstacle(spec: &RunSpec, agent: &Hello) -> Option<(&'static str, String)> {
-    let obstacle = |engine: &EngineOffer| {
-        let lacks = |(_, capability): &(&str, Capability)| !engine.capabilities.contains(capability);
-        let (field, capability) = spec.needs().into_iter().find(lacks)?;
-        Some((field, format!("has {}, which can't {capability}", engine.version())))
+    let name = spec.engine().as_str();
+    let Some(engine) = agent.engines.iter().find(|engine| engine.name == name) else {
+        return Some(("engine", format!("has no load generator {name}")));
     };
-    let all: Option<Vec<_>> = agent.engines.iter().map(obstacle).collect();
-    all?.into_iter().next()
+    let lacks = |(_, capability): &(&str, Capability)| !engine.capabilities.contains(capability);
+    let (field, capability) = spec.needs().into_iter().find(lacks)?;
+    Some((field, format!("has {}, which can't {capability}", engine.version())))
 }
 
 /// Returns why an agent can start no target of a machine size, if it can't.

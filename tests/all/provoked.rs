@@ -473,7 +473,7 @@ async fn a_k6_that_pushes_no_samples_makes_the_series_incomplete() {
     );
     std::fs::write(&path, shell).expect("a file");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
-    bench.context.engine = K6::find(Some(&path)).await.expect("k6");
+    bench.context.engines.k6 = K6::find(Some(&path)).await.expect("k6");
     let run = bench.run(ORDINARY).await;
     assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
     assert_reason(&run, "series_incomplete", "suspect");

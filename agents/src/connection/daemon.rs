@@ -33,7 +33,7 @@ use brewbench_wire::outcome::Outcome;
 use brewbench_wire::scenario::Scenario;
 use brewbench_wire::{PROTOCOL, RunId, now_ms};
 
-use crate::engine::{Engine, NoEngine, inspection};
+use crate::engine::{Engines, K6, NoK6, inspection};
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::{cpu_tuning, disk, machine};
@@ -54,8 +54,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let _lock = lock(&options.state).await?;
     cpu_tuning::log_restored(&cpu_tuning::restore(&options.state));
     let cleared = clear(&options).await?;
-    let engine = match Engine::find(options.engine.as_deref()).await {
-        Ok(engine) => engine,
+    let engines = match K6::find(options.engine.as_deref()).await {
+        Ok(k6) => Engines { k6, native: options.native.clone() },
         Err(fault) => {
             tokio::select! {
                 announced = Box::pin(announce(&options, &cleared.sandbox, &fault)) => {
@@ -68,7 +68,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         }
     };
     let work_folder = cleared.work_folder.clone();
-    let (context, hello, offered) = prepare(&options, cleared, engine)?;
+    let (context, hello, offered) = prepare(&options, cleared, engines)?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let keys = Keys::open(&options.state, options.key.as_deref())?;
     let client = Client::with_trust(&options.server, Some(keys.current().await), &options.trust)?;
@@ -125,7 +125,11 @@ async fn lock(state: &Path) -> anyhow::Result<File> {
 }
 
 /// Finds the targets, and describes this machine for `Hello`.
-fn prepare(options: &Options, cleared: CleanupResult, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
+fn prepare(
+    options: &Options,
+    cleared: CleanupResult,
+    engines: Engines,
+) -> anyhow::Result<(RunContext, Hello, Offered)> {
     let CleanupResult { sandbox, containers, cluster, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
     let (fingerprinting, profilers) = (Arc::clone(&fingerprints), options.profilers.clone());
@@ -136,13 +140,13 @@ fn prepare(options: &Options, cleared: CleanupResult, engine: Engine) -> anyhow:
     if machine::enforces_sizes(has_cluster, &offered.targets()) {
         machine::warn_of_missing_limits(&machine);
     }
-    let generators = options.generators.as_deref().map(|file| Generators::load(file, &engine.offer().version));
+    let generators = options.generators.as_deref().map(|file| Generators::load(file, &engines.k6.offer().version));
     let generators = generators.transpose().map_err(anyhow::Error::msg).context("--generators")?;
     let hello =
-        Hello { generators: generators.as_ref().map(Generators::offer), ..hello(options, machine, engine.offer()) };
+        Hello { generators: generators.as_ref().map(Generators::offer), ..hello(options, machine, engines.offers()) };
     let cpu_tuning = options.cpu_tuning.as_ref().map(|sysfs| CpuTuning::new(sysfs, &options.state)).transpose();
     let cpu_tuning = cpu_tuning.map_err(anyhow::Error::msg)?;
-    let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
+    let context = RunContext::new(sandbox, engines, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
     let context = RunContext { fingerprints, containers, cluster, generators, idle_wait, cpu_tuning, ..context };
     let context = RunContext { load_address, reach, profilers, ..context };
@@ -150,7 +154,7 @@ fn prepare(options: &Options, cleared: CleanupResult, engine: Engine) -> anyhow:
 }
 
 /// Returns a `Hello` without targets.
-fn hello(options: &Options, machine: Machine, engine: EngineOffer) -> Hello {
+fn hello(options: &Options, machine: Machine, engines: Vec<EngineOffer>) -> Hello {
     Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -163,19 +167,19 @@ fn hello(options: &Options, machine: Machine, engine: EngineOffer) -> Hello {
         life: Some(Uuid::new_v4()),
         load_address: options.load_address,
         generators: None,
-        engines: vec![engine],
+        engines,
     }
 }
 
 /// Reports to the server why an agent with an unsupported k6 does not start, so that the agent's page shows it. Without
 /// a k6 there is nothing to show.
-async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoEngine) -> anyhow::Result<()> {
+async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoK6) -> anyhow::Result<()> {
     let Some(engine) = fault.offer() else { return Ok(()) };
     let keys = Keys::open(&options.state, options.key.as_deref())?;
     let client = Client::with_trust(&options.server, Some(keys.current().await), &options.trust)?;
     keys.settle(&client).await?;
     let holds = Spool::open(options.state.join("spool"))?.waiting()?;
-    let hello = Hello { holds, ..hello(options, machine::facts(sandbox), engine) };
+    let hello = Hello { holds, ..hello(options, machine::facts(sandbox), vec![engine]) };
     link::announce(&client, hello).await.map_err(anyhow::Error::msg)
 }
 

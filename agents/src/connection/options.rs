@@ -7,6 +7,7 @@ use brewbench_io::client::Trust;
 use brewbench_wire::profile::ProfileSource;
 
 use super::session::Accepts;
+use crate::engine::native::Native;
 use crate::host::idle_wait::IdleWait;
 use crate::run::address_policy::AddressPolicy;
 
@@ -25,6 +26,8 @@ pub struct Options {
     pub targets: PathBuf,
     /// k6, if it is not in `PATH`.
     pub engine: Option<PathBuf>,
+    /// The native load generator; `None` in programs that can't execute it.
+    pub native: Option<Native>,
     /// Which scripts it runs.
     pub accepts: Accepts,
     /// Mount point of the control groups.

@@ -7,7 +7,7 @@ use brewbench_wire::engine::EngineOffer;
 
 use super::finding::Finding;
 use crate::connection::daemon::Options;
-use crate::engine::Engine;
+use crate::engine::K6;
 
 use brewbench_wire::messages::TargetOffer;
 use brewbench_wire::outcome::Mechanism;
@@ -30,9 +30,9 @@ const FEW_PORTS: u32 = 10_000;
 const FEW_FILES: u64 = 4_096;
 
 pub(super) async fn engine(options: &Options) -> Finding {
-    match Engine::find(options.engine.as_deref()).await {
-        Ok(engine) => {
-            let EngineOffer { version, path, supported, .. } = engine.offer();
+    match K6::find(options.engine.as_deref()).await {
+        Ok(k6) => {
+            let EngineOffer { version, path, supported, .. } = k6.offer();
             Finding::good("k6", format!("version {version} at {path}, supported is {supported}"))
         }
         Err(fault) => Finding::bad("k6", fault.to_string(), "install a supported version, or name its path with --k6"),

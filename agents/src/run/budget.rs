@@ -17,13 +17,13 @@ const ENTRIES: usize = 100_000;
 /// How often the folder is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Folders that k6 writes to.
+/// Folders that a run writes to.
 #[derive(Clone, Debug)]
 pub(super) struct Folders {
     /// That of the run.
     pub run: PathBuf,
-    /// Those of k6 in it.
-    pub generators: [PathBuf; 2],
+    /// Those of the load generator in it.
+    pub generators: Vec<PathBuf>,
 }
 
 /// Waits until a run has written too much; forever if it does not.
@@ -88,7 +88,7 @@ mod tests {
         for below in ["files", "results", "home"] {
             std::fs::create_dir(path(below)).expect("a folder");
         }
-        let folders = Folders { run: run.path().to_owned(), generators: [path("files"), path("results")] };
+        let folders = Folders { run: run.path().to_owned(), generators: vec![path("files"), path("results")] };
         let check = |bytes, entries| folders.check(bytes, entries).map(|failure| (failure.cause, failure.reason));
         std::fs::write(path("home/a"), vec![1; 1 << 20]).expect("a file");
         assert_eq!(check(2 << 20, 10), None);

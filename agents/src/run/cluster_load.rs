@@ -158,7 +158,7 @@ impl RunResources {
             destination: None,
         };
         let at = (load.address, load.generators.port);
-        let recording = Recording::start_for(at, &jobs, watched, self.script.scope(), self.live.notifier()).await;
+        let recording = Recording::start_for(at, &jobs, watched, self.engine.scope(), self.live.notifier()).await;
         recording.map_err(|error| {
             let port = load.generators.port;
             Failure::by(Cause::Generator)(format!("can't receive the series of generators on port {port}: {error}"))
@@ -173,7 +173,8 @@ impl RunResources {
         recording: &Recording,
     ) -> Result<Vec<Placed>, Failure> {
         let broken = Failure::by(Cause::Generator);
-        let remote = load.remote(round, recording.url(), &self.script).map_err(&broken)?;
+        let remote =
+            self.engine.script().and_then(|script| load.remote(round, recording.url(), script)).map_err(&broken)?;
         let plan = runners::Round { name, count: load.job.spec.cluster_generators, remote, longest: load.longest };
         let runners = Runners::new(load.cluster, load.generators, plan).await.map_err(&broken)?;
         // From here on they are removed, even if this is cancelled.

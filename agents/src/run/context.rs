@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brewbench_wire::profile::ProfileSource;
 
-use crate::engine::Engine;
+use crate::engine::Engines;
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::environment::Environment;
@@ -21,8 +21,8 @@ use crate::target::{Cluster, Containers, Fingerprints};
 pub struct RunContext {
     /// Enforces machine sizes. It knows the agent's name, which must be unique on the machine.
     pub sandbox: Sandbox,
-    /// Generates the load.
-    pub engine: Engine,
+    /// Generate the load.
+    pub engines: Engines,
     /// Folder of the manifests.
     pub targets: PathBuf,
     /// Existing folder in which each run creates its own, `run-…`.
@@ -58,10 +58,10 @@ pub struct RunContext {
 impl RunContext {
     /// Uses the default idle wait, no containers, no CPU tuning, no profilers and no live series. Both folders must
     /// exist.
-    pub fn new(sandbox: Sandbox, engine: Engine, targets: PathBuf, work_folder: PathBuf) -> Self {
+    pub fn new(sandbox: Sandbox, engines: impl Into<Engines>, targets: PathBuf, work_folder: PathBuf) -> Self {
         Self {
             sandbox,
-            engine,
+            engines: engines.into(),
             targets,
             work_folder,
             fingerprints: Arc::default(),

@@ -16,7 +16,7 @@ use brewbench_wire::{Phase, now_ms};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Log, Round, Script};
+use crate::engine::{Engine, Report, Round};
 use crate::generators::runners::Runners;
 use crate::host::cleanup::create_run_folder;
 use crate::host::{clocks, machine};
@@ -112,8 +112,8 @@ async fn run_with(
 
 fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {
     let mut environment = context.environment.facts();
-    let engine = context.engine.offer().version();
-    environment.insert(format!("{}.version", engine.name), engine.version.clone());
+    let engine = context.engines.offer(job.spec.engine()).ok().map(|offer| offer.version());
+    environment.extend(engine.iter().map(|engine| (format!("{}.version", engine.name), engine.version.clone())));
     Outcome {
         run: job.run,
         ended: Ended::Cancelled,
@@ -128,7 +128,7 @@ fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {
         enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
         observed: None,
         cores: Cores::default(),
-        engine: (!matches!(job.role, Role::Host)).then_some(engine),
+        engine: engine.filter(|_| job.role != Role::Host),
         target: None,
         target_version: String::new(),
         environment,
@@ -154,17 +154,17 @@ impl<F: Fn(Phase)> OutcomeBuilder<F> {
 /// Everything of a run that must be removed at its end.
 pub(crate) struct RunResources {
     pub(crate) folder: TempDir,
-    pub(crate) script: Script,
+    pub(crate) engine: Engine,
     /// `None` if another agent runs the target.
     pub(crate) target: Option<Running>,
     pub(crate) generator_group: Group,
-    /// The CPU quotas that bound k6; `None` if it runs elsewhere.
+    /// The CPU quotas that bound the load generator; `None` if it runs elsewhere.
     quota: Option<OwnQuota>,
     pub(crate) generator: Option<Process>,
     /// Confines it to its target.
     pub(super) firewall: Option<Firewall>,
-    /// What it reports about a measured load.
-    pub(super) log: Option<Log>,
+    /// What it reports about its load.
+    pub(super) report: Option<Report>,
     /// Load generators in a cluster.
     pub(crate) runners: Option<Runners>,
     /// Observes the target during the measurement.
@@ -192,9 +192,11 @@ impl RunResources {
     /// Prepares a run. Fails with a sentence if it is not possible on this machine.
     fn open(job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
-        check_engine(job, &context.engine.offer())?;
+        if job.role != Role::Host {
+            check_engine(job, &context.engines.offer(job.spec.engine())?)?;
+        }
         let folder = create_run_folder(&context.work_folder)?;
-        let script = Script::from_job(job, folder.path())?;
+        let engine = Engine::for_job(job, context, folder.path())?;
         let target = match job.role {
             Role::Alone | Role::Host => Some(prepare::target(job, context, folder.path(), outcome)?),
             Role::Generator(_) => None,
@@ -202,20 +204,20 @@ impl RunResources {
         let generator_group = prepare::open_group(job, context, ProgramRole::Generator)?;
         generator_group.bound(machine::memory_bytes());
         if job.role != Role::Host {
-            outcome.conditions.script_may_wait = Some(script.may_wait());
+            outcome.conditions.script_may_wait = Some(engine.may_wait());
         }
         let quota = (job.role != Role::Host && job.spec.cluster_generators == 0).then(OwnQuota::find);
         outcome.conditions.generator_quota = quota.as_ref().and_then(OwnQuota::cores);
         context.live.begin(job.run);
         Ok(Self {
             folder,
-            script,
+            engine,
             target,
             generator_group,
             quota,
             generator: None,
             firewall: None,
-            log: None,
+            report: None,
             runners: None,
             profiler: None,
             recording: None,
@@ -243,7 +245,7 @@ impl RunResources {
             destination: self.destination.clone(),
         };
         let part = round.part();
-        match Recording::start(watched, self.script.scope(), self.live.notifier()).await {
+        match Recording::start(watched, self.engine.scope(), self.live.notifier()).await {
             Ok(recording) => {
                 self.live.follow(part, recording.so_far());
                 self.recording = Some((part, recording));
@@ -252,7 +254,7 @@ impl RunResources {
         }
     }
 
-    /// Starts the series when a paused k6 resumes.
+    /// Starts the series when a paused load generator resumes.
     pub(crate) fn begin_recording(&self) {
         if let Some((_, recording)) = &self.recording {
             recording.begin();
@@ -318,7 +320,7 @@ impl RunResources {
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
 pub(crate) fn lost(error: std::io::Error) -> Failure {
-    Failure { reason: format!("failed to wait for k6: {error}"), cause: Cause::Generator }
+    Failure { reason: format!("failed to wait for the load generator: {error}"), cause: Cause::Generator }
 }
 
 /// Logs a failed cleanup. It does not affect the result, but the machine, so its owner must know.

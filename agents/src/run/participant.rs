@@ -18,7 +18,7 @@ use super::execute::{OutcomeBuilder, RunResources, lost};
 use super::failure::Failure;
 use super::interface;
 use crate::counters::Counting;
-use crate::engine::{self, Bounds, INSPECTION, LoadTarget, Paused, Round};
+use crate::engine::{Bounds, LoadTarget, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
 use crate::profile::attached::{self, Attached, Subject};
 use crate::sandbox::Watch;
@@ -115,7 +115,7 @@ impl RunResources {
         if job.role == Role::Host {
             self.interface = interface::with_address(address);
         }
-        let Self { target, script, generator_group, .. } = self;
+        let Self { target, engine, generator_group, .. } = self;
         let cores = outcome.cores.generator.clone();
         let starting = async {
             let Some(target) = target else { return Ok(None) };
@@ -141,11 +141,10 @@ impl RunResources {
                 let longest = WAIT_FOR_OTHERS + job.spec.load().duration().unwrap_or(MAX_SCRIPT);
                 return Ok(Bounds { longest, rps_limit: None });
             }
-            let prepared = context.engine.prepare(script, generator_group, &cores, INSPECTION).await;
-            prepared.map(|(bounds, _)| bounds).map_err(Failure::by(Cause::Script))
+            engine.prepare(generator_group, &cores).await.map_err(Failure::by(Cause::Script))
         };
         let (serving, bounds) = tokio::try_join!(starting, inspecting)?;
-        outcome.environment.extend(self.script.notable_options());
+        outcome.environment.extend(self.engine.notable_options());
         Ok(Prepared { serving, bounds })
     }
 
@@ -198,10 +197,10 @@ impl RunResources {
         let broken = Failure::by(Cause::Generator);
         self.record(Round::Measure).await;
         self.confine(load, context)?;
-        let paused = Paused::choose().map_err(|error| broken(format!("no free port: {error}")))?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = context.engine.start_paused(&self.script, load, &paused, recording, &self.generator_group);
-        self.use_generator(started.map_err(|error| broken(format!("can't start k6: {error}")))?);
+        let started = self.engine.start_paused(load, recording, &self.generator_group);
+        let (process, report, paused) = started.map_err(|error| self.not_started(&error))?;
+        (self.generator, self.report) = (Some(process), Some(report));
         let watch = self.generator_group.watch();
         tokio::select! {
             biased;
@@ -297,9 +296,9 @@ impl RunResources {
             conditions.response_head_bytes = serving.known.head_bytes();
         }
         if has_load {
-            let summary = self.script.summary().map_err(Failure::by(Cause::Generator))?;
-            if let Some(load) = &mut record.outcome.conditions.load_record {
-                engine::name_thresholds(load, &summary);
+            let summary = self.engine.summary(self.report.as_ref()).map_err(Failure::by(Cause::Generator))?;
+            if let Some((load, report)) = record.outcome.conditions.load_record.as_mut().zip(self.report.as_ref()) {
+                report.complete(load, &summary);
             }
             record.outcome.summary = Some(summary);
         }
@@ -344,8 +343,9 @@ impl RunResources {
             Ok(status) => status,
             Err(error) => return lost(error),
         };
-        let fault = engine::judge(status, &generator.log().await).err();
-        Failure::by(Cause::Generator)(fault.unwrap_or_else(|| "k6 exited before the measurement".to_owned()))
+        let fault = self.engine.judge(status, &generator.log().await).err();
+        let name = self.engine.name();
+        Failure::by(Cause::Generator)(fault.unwrap_or_else(|| format!("{name} exited before the measurement")))
     }
 
     pub(super) fn processes(&self) -> Snapshot {

@@ -1,4 +1,4 @@
-//! The rounds of k6: the warm-up and the measurement.
+//! The rounds of a load generator: the warm-up and the measurement.
 
 use std::time::Duration;
 
@@ -10,8 +10,7 @@ use brewbench_wire::series::Second;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::engine;
-use crate::engine::{Bounds, K6Process, LoadTarget, Log, Round};
+use crate::engine::{Bounds, LoadTarget, Round};
 use crate::run::budget::{self, Folders};
 use crate::run::context::RunContext;
 use crate::run::execute::{RunResources, lost};
@@ -25,7 +24,7 @@ use crate::series::load_time::Planned;
 use crate::series::recording::SoFar;
 use crate::target::Running;
 
-/// How long k6 may take to exit after the warm-up, as iterations may be in progress.
+/// How long a load generator may take to exit after the warm-up, as iterations may be in progress.
 const WARM_UP_GRACE: Duration = Duration::from_millis(500);
 
 impl RunResources {
@@ -40,7 +39,7 @@ impl RunResources {
         self.start(load, context, Round::WarmUp).await?;
         let begun = Instant::now();
         let level = level(job, self.recording.as_ref().map(|(_, recording)| recording.so_far()), &self.live);
-        // k6 limits the duration itself unless it is too short; a script's own load is interrupted.
+        // It limits the duration itself unless it is too short; a script's own load is interrupted.
         let length = match (job.spec.load(), job.spec.longest_warm_up()) {
             (Load::Closed(_) | Load::Open(_), length) if length >= MIN_DURATION => length + WARM_UP_GRACE,
             (_, length) => length,
@@ -58,20 +57,24 @@ impl RunResources {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let outcome = job.spec.warm_up_auto.then_some(WarmUp { took_ms, steady });
         // A script that aborts its warm-up aborts the measured load, too, and that is recorded.
-        if let Some(status) = early.filter(|status| !engine::is_aborted(*status)) {
-            engine::judge(status, &generator.log().await).map_err(broken)?;
+        if let Some(status) = early.filter(|status| !self.engine.is_aborted(*status)) {
+            self.engine.judge(status, &generator.log().await).map_err(broken)?;
             return self.check_responses().await.map(|()| outcome);
         }
         generator.signal(Signal::SIGINT);
         // After the interrupt, the exit status does not matter.
         let _ = timeout(WARM_UP_GRACE, generator.wait()).await;
         let stopped = self.generator_group.kill().await;
-        stopped.map_err(|error| broken(format!("k6 did not stop after the warm-up: {error}")))?;
+        let name = self.engine.name();
+        stopped.map_err(|error| broken(format!("{name} did not stop after the warm-up: {error}")))?;
         self.check_responses().await.map(|()| outcome)
     }
 
     /// Ends the recording of the warm-up, and the run if its target refused everything.
     async fn check_responses(&mut self) -> Result<(), Failure> {
+        if let Some(report) = &mut self.report {
+            report.finish().await;
+        }
         let work = self.stop_recording().await;
         let seconds = self.series.warm_up.iter().flat_map(|window| &window.seconds);
         let iterations = seconds.map(|second| second.iterations).sum();
@@ -80,11 +83,10 @@ impl RunResources {
 
     /// Returns the folders whose size is limited.
     fn folders(&self) -> Folders {
-        let generators = [self.script.files_folder(), self.script.results_folder()];
-        Folders { run: self.folder.path().to_owned(), generators }
+        Folders { run: self.folder.path().to_owned(), generators: self.engine.folders() }
     }
 
-    /// Confines k6 to its target and to the recording, if this machine can.
+    /// Confines the load generator to its target and to the recording, if this machine can.
     pub(super) fn confine(&mut self, load: &LoadTarget<'_>, context: &RunContext) -> Result<(), Failure> {
         self.firewall = None;
         let user = firewall::user();
@@ -98,7 +100,7 @@ impl RunResources {
         Ok(())
     }
 
-    /// Starts k6 and the recording of a round.
+    /// Starts the load generator and the recording of a round.
     pub(super) async fn start(
         &mut self,
         load: &LoadTarget<'_>,
@@ -108,14 +110,14 @@ impl RunResources {
         self.record(round).await;
         self.confine(load, context)?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
-        let started = context.engine.start(&self.script, load, round, recording, &self.generator_group);
-        let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
-        self.use_generator(started?);
+        let started = self.engine.start(load, round, recording, &self.generator_group);
+        let (process, report) = started.map_err(|error| self.not_started(&error))?;
+        (self.generator, self.report) = (Some(process), Some(report));
         Ok(())
     }
 
-    pub(super) fn use_generator(&mut self, K6Process { process, log }: K6Process) {
-        (self.generator, self.log) = (Some(process), log);
+    pub(super) fn not_started(&self, error: &std::io::Error) -> Failure {
+        Failure::by(Cause::Generator)(format!("can't start {}: {error}", self.engine.name()))
     }
 
     /// Waits for the end of the measured load, within a maximum duration, and records its course.
@@ -131,16 +133,20 @@ impl RunResources {
             failure = budget::exceeded(folders) => return Err(failure),
             () = sleep(longest) => {
                 let seconds = longest.as_secs();
-                return Err(broken(format!("k6 was still running after {seconds} s, longer than its load can take")));
+                let name = self.engine.name();
+                return Err(broken(format!("{name} was still running after {seconds} s, longer than its load can take")));
             }
         };
         let output = generator.log().await;
-        let record = |log: Log| LoadRecord { rps_limit, ..log.record(status) };
-        conditions.load_record = self.log.take().map(record);
+        if let Some(report) = &mut self.report {
+            report.finish().await;
+        }
+        let record = self.report.as_ref().and_then(|report| report.record(status));
+        conditions.load_record = record.map(|record| LoadRecord { rps_limit, ..record });
         let record = conditions.load_record.as_ref();
-        self.planned = record.and_then(|record| Planned::new(record, self.script.duration()));
-        if !engine::is_aborted(status) {
-            engine::judge(status, &output).map_err(broken)?;
+        self.planned = record.and_then(|record| Planned::new(record, self.engine.duration()));
+        if !self.engine.is_aborted(status) {
+            self.engine.judge(status, &output).map_err(broken)?;
         }
         if self.target.as_mut().is_some_and(Running::has_ended) {
             return Err(self.target_exit(WHEN).await);
@@ -168,7 +174,7 @@ fn level(job: &Job, so_far: Option<SoFar>, live: &Live) -> impl Future<Output = 
 }
 
 /// Returns the points to check: requests per second in the closed model, median latency in the open model. Excludes the
-/// first second, in which k6 starts, and the last, which may still grow.
+/// first second, in which the load generator starts, and the last, which may still grow.
 fn points(seconds: &[Second], is_open: bool) -> Vec<f64> {
     let complete = seconds.split_last().map_or(&[][..], |(_, complete)| complete);
     let point = |pair: &[Second]| {
@@ -190,5 +196,5 @@ pub(super) async fn target_exit(target: &mut Option<Running>) {
 }
 
 pub(super) fn unstarted() -> Failure {
-    Failure::by(Cause::Generator)("k6 was not started".to_owned())
+    Failure::by(Cause::Generator)("the load generator was not started".to_owned())
 }

@@ -14,7 +14,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, fchown, getppid, write};
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
@@ -68,22 +68,34 @@ impl Process {
     /// The kernel kills the program when the *thread* that calls this ends: call it from a worker thread of the runtime
     /// or from its main thread, never from `spawn_blocking`.
     pub fn start(plan: &Plan, group: &Group) -> io::Result<Self> {
-        Self::start_with(plan, group, None, None)
+        Self::start_with(plan, group, (None, None), None)
     }
 
     /// Starts a program as [`Self::start`] does, with an observer of its output.
     pub fn start_observed(plan: &Plan, group: &Group, observer: Observer) -> io::Result<Self> {
-        Self::start_with(plan, group, None, Some(observer))
+        Self::start_with(plan, group, (None, None), Some(observer))
     }
 
     /// Starts a program as [`Self::start`] does, and returns its standard output, which is not in its log then.
     pub fn start_piped(plan: &Plan, group: &Group) -> io::Result<(Self, Receiver)> {
         let (output, input) = io::pipe()?;
-        let started = Self::start_with(plan, group, Some(input.into()), None)?;
+        let started = Self::start_with(plan, group, (None, Some(input.into())), None)?;
         Ok((started, Receiver::from_owned_fd(output.into())?))
     }
 
-    fn start_with(plan: &Plan, group: &Group, stdout: Option<Stdio>, observer: Option<Observer>) -> io::Result<Self> {
+    /// Starts a program as [`Self::start_piped`] does, and returns its standard input, too.
+    pub fn start_connected(plan: &Plan, group: &Group) -> io::Result<(Self, Sender, Receiver)> {
+        let ((own_output, output), (input, own_input)) = (io::pipe()?, io::pipe()?);
+        let started = Self::start_with(plan, group, (Some(input.into()), Some(output.into())), None)?;
+        Ok((started, Sender::from_owned_fd(own_input.into())?, Receiver::from_owned_fd(own_output.into())?))
+    }
+
+    fn start_with(
+        plan: &Plan,
+        group: &Group,
+        (stdin, stdout): (Option<Stdio>, Option<Stdio>),
+        observer: Option<Observer>,
+    ) -> io::Result<Self> {
         if let Some(obstacle) = plan.cage.obstacle(&plan.program) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, obstacle));
         }
@@ -98,7 +110,7 @@ impl Process {
         command.env("HOME", plan.cage.home()).env("TMPDIR", plan.cage.home());
         command.envs(&plan.environment).envs(group.marks());
         let stdout = stdout.map_or_else(|| input.try_clone().map(Stdio::from), Ok)?;
-        command.stdin(Stdio::null()).stdout(stdout).stderr(input);
+        command.stdin(stdin.unwrap_or_else(Stdio::null)).stdout(stdout).stderr(input);
         command.process_group(0).kill_on_drop(true);
         let lock = plan.cage.lock()?;
         if let Some(user) = lock.as_ref().and_then(Lock::user) {

@@ -61,6 +61,8 @@ pub struct Collector {
     /// Early pushes since the last one on time.
     early: u64,
     has_ended: bool,
+    /// The counts of requests that the load generator stated itself.
+    stated: Option<WorkDone>,
 }
 
 /// The last values of a series.
@@ -85,6 +87,7 @@ impl Collector {
             halvings: 0,
             early: 0,
             has_ended: false,
+            stated: None,
         }
     }
 
@@ -135,6 +138,16 @@ impl Collector {
         }
     }
 
+    /// Adds a second that ended at this time, unix milliseconds.
+    pub fn add(&mut self, second: Second, at_ms: i64) {
+        self.add_push(second, at_ms);
+    }
+
+    /// Ends the series of a load whose last request ended at this time, unix milliseconds.
+    pub fn conclude(&mut self, work: WorkDone, last_request_ms: i64) {
+        (self.stated, self.last_request_ms, self.has_ended) = (Some(work), Some(last_request_ms), true);
+    }
+
     /// Counts a push that could not be read.
     pub fn miss(&mut self) {
         self.window.gaps.damaged += 1;
@@ -169,7 +182,7 @@ impl Collector {
     /// Returns the series and the counts of requests, once k6 has ended.
     pub fn finish(self) -> (Window, WorkDone) {
         let gaps = Gaps { unfinished: u64::from(!self.has_ended), ..self.window.gaps };
-        (Window { gaps, ..self.window }, self.work.finish())
+        (Window { gaps, ..self.window }, self.stated.unwrap_or_else(|| self.work.finish()))
     }
 
     /// Adds a series to the second.

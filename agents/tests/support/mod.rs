@@ -103,10 +103,15 @@ impl Bench {
 
 /// Returns the example, which cargo builds next to the tests.
 pub fn unruly() -> PathBuf {
+    built("examples/unruly")
+}
+
+/// Returns a program that cargo builds with all tests, by its path in the folder of the profile.
+pub fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("own path");
     let profile = own.ancestors().nth(2).expect("target/profile/deps/test");
-    let path = profile.join("examples/unruly");
-    assert!(path.exists(), "{} is missing: cargo build -p brewbench-agent --example unruly", path.display());
+    let path = profile.join(name);
+    assert!(path.exists(), "{} is missing: cargo build --workspace --bins --examples", path.display());
     path
 }
 

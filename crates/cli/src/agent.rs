@@ -17,6 +17,7 @@ use brewbench_agent::{
         session::Accepts,
     },
     doctor::{self, Finding, Rank},
+    engine::native::Native,
     host::{cpu_tuning::SYSFS, idle_wait::IdleWait},
     run::address_policy::AddressPolicy,
     sandbox::cage::support::{self, Landlock},
@@ -211,6 +212,7 @@ impl Tools {
             state,
             targets,
             engine: k6,
+            native: Some(native()?),
             accepts,
             cgroups,
             idle_wait,
@@ -239,6 +241,12 @@ impl Tools {
     pub fn hurried(self) -> Self {
         Self { idle_timeout: self.idle_timeout.or(Some(1.0)), ..self }
     }
+}
+
+/// Returns this program as the native load generator.
+fn native() -> anyhow::Result<Native> {
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    Ok(Native { program, arguments: vec!["generate".to_owned()] })
 }
 
 impl AgentSetup {

@@ -205,7 +205,7 @@ fn load(plan: &Plan, stop: &Stop, is_shown: bool) -> anyhow::Result<Summary> {
                 io::stderr().flush()?;
             }
             Event::Summary(all) => summary = Some(*all),
-            Event::Ready | Event::Second(_) => {}
+            Event::Ready | Event::Started | Event::Second(_) => {}
         }
         Ok(())
     })?;

@@ -17,6 +17,9 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report(&error),
     };
+    if cli.is_generator() {
+        return brewbench_load::program::main();
+    }
     logs::begin(cli.log(), cli.log_level());
     match run(cli) {
         Ok(code) => code,

@@ -16,6 +16,8 @@ use crate::tally::{Failure, Tally};
 pub enum Event {
     /// Everything is prepared.
     Ready,
+    /// The load starts.
+    Started,
     /// A second has passed.
     Second(Box<Second>),
     /// The load has ended.
@@ -31,6 +33,9 @@ pub struct Second {
     pub requests: u64,
     /// Those of them that failed.
     pub failed: u64,
+    /// Intended starts that never happened.
+    #[serde(default)]
+    pub dropped: u64,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
@@ -58,6 +63,12 @@ pub struct Summary {
     pub planned_ms: u64,
     /// From the start to the end of the last request or of the load, milliseconds.
     pub elapsed_ms: u64,
+    /// Most connections, of all generators.
+    #[serde(default)]
+    pub connections: u64,
+    /// Whether requests start on schedule, not on responses.
+    #[serde(default)]
+    pub open: bool,
     /// Threads.
     pub threads: u32,
     /// The version of HTTP: `1.1` or `2`.
@@ -155,6 +166,7 @@ impl Second {
             until_ms,
             requests: succeeded.total() + failed,
             failed,
+            dropped: tally.counts.dropped,
             bytes_in: tally.counts.bytes_in,
             bytes_out: tally.counts.bytes_out,
             connections: tally.counts.open,
@@ -222,7 +234,7 @@ mod tests {
         assert_eq!((summary.requests, summary.failed, summary.errors_of(Failure::Status)), (3, 1, 1));
         assert_eq!((summary.succeeded.min_ns, summary.succeeded.max_ns), (Some(0), Some(1_500_000)));
         assert_eq!(summary.connect.min_ns, None, "unknown");
-        for event in [Event::Ready, second, Event::Summary(Box::new(summary))] {
+        for event in [Event::Ready, Event::Started, second, Event::Summary(Box::new(summary))] {
             let text = serde_json::to_string(&event).expect("written");
             assert_eq!(serde_json::from_str::<Event>(&text).expect("read"), event, "{text}");
         }

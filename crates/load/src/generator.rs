@@ -15,7 +15,7 @@ use crate::outbox::{Outbox, Report};
 use crate::plan::{Fault, HttpVersion, Plan};
 use crate::stop::Stop;
 use crate::tally::Tally;
-use crate::work::Work;
+use crate::work::{Model, Work};
 use crate::worker::Worker;
 
 /// A plan that was checked, and is ready to be executed.
@@ -46,6 +46,7 @@ impl Generator {
 
     /// Generates the load until its end or a stop, and passes on each event but [`Event::Ready`].
     pub fn run(&self, stop: &Stop, mut events: impl FnMut(Event) -> io::Result<()>) -> Result<(), RunError> {
+        events(Event::Started).map_err(RunError::Events)?;
         let before = usage();
         let (reports, received) = channel();
         let clock = Clock::start();
@@ -97,6 +98,8 @@ impl Generator {
         let fault = stop.fault().map(str::to_owned);
         Summary {
             planned_ms: self.work.end_ns / 1_000_000,
+            connections: self.work.model.connections(),
+            open: matches!(self.work.model, Model::Open { .. }),
             threads: self.work.threads,
             http: if self.work.http == HttpVersion::Two { "2" } else { "1.1" }.to_owned(),
             cpu_user_ms: cpu(Usage::user_time),

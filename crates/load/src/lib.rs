@@ -1,7 +1,7 @@
 //! brewbench's own HTTP load generator: it measures servers that are faster than k6 can load them.
 //!
 //! A [`Plan`](plan::Plan) says what to do, [`Generator`](generator::Generator) does it, and
-//! [`Event`](events::Event)s report it. The program `brewbench-load` reads a plan from its standard input and writes the
+//! [`Event`](events::Event)s report it. A [`program`] reads a plan from its standard input and writes the
 //! events to its standard output.
 //!
 //! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML.
@@ -11,6 +11,9 @@
 //! - [`generator`], [`stop`]: the threads, and their end. `limits`: what this machine allows.
 //!
 //! Times are nanoseconds since the start of the load, on the monotonic clock.
+
+/// Version of what it measures. It changes when results may change with it.
+pub const VERSION: &str = "1";
 
 mod clock;
 mod collector;
@@ -23,6 +26,7 @@ mod limits;
 mod message;
 mod outbox;
 pub mod plan;
+pub mod program;
 pub mod request_list;
 mod response;
 mod schedule;

@@ -154,7 +154,7 @@ pub fn backoff_ns(failures: u32) -> u64 {
 }
 
 impl Model {
-    fn connections(self) -> u64 {
+    pub fn connections(self) -> u64 {
         match self {
             Self::Closed { connections } | Self::Open { connections, .. } => connections,
         }

@@ -2,6 +2,36 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A kind of load generator that a run can ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineKind {
+    /// k6, which executes scripts.
+    #[default]
+    K6,
+    /// brewbench's own, which sends the requests of a list.
+    Native,
+}
+
+impl EngineKind {
+    /// The names, in the order of the variants.
+    pub const NAMES: [&str; 2] = ["k6", "native"];
+
+    /// Returns its name.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+impl std::str::FromStr for EngineKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Self::K6, Self::Native].into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| format!("must be one of {}", Self::NAMES.join(", ")))
+    }
+}
+
 /// A load generator and its version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "Written")]
@@ -49,6 +79,8 @@ pub enum Capability {
     Series,
     /// Report latencies from which any percentile can be computed.
     Percentiles,
+    /// Run in Pods of a cluster.
+    Pods,
     /// Send all requests with HTTP/1.1.
     Http1,
     /// Send all requests with HTTP/2, also without TLS.
@@ -63,6 +95,7 @@ impl std::fmt::Display for Capability {
             Self::Pausing => "wait for the other generators",
             Self::Series => "report metrics every second",
             Self::Percentiles => "report all percentiles",
+            Self::Pods => "run in Pods",
             Self::Http1 => "force HTTP/1.1",
             Self::Http2 => "force HTTP/2 (auto uses it if the target offers it with TLS)",
         })

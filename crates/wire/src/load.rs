@@ -112,6 +112,18 @@ impl Load {
         self.shape().map(Shape::duration)
     }
 
+    /// Returns the load at its highest level for this long; a script's own load stays.
+    #[must_use]
+    pub fn at_peak(&self, lasts: Duration) -> Self {
+        let duration_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+        let peak = |shape: &Shape| Shape(Form::Constant { level: shape.peak(), duration_ms });
+        match self {
+            Self::Script => Self::Script,
+            Self::Closed(closed) => Self::Closed(Closed { vus: peak(&closed.vus) }),
+            Self::Open(open) => Self::Open(Open { rate: peak(&open.rate), max_vus: open.max_vus }),
+        }
+    }
+
     /// Returns its level over time; unknown for a script's own load.
     pub fn shape(&self) -> Option<&Shape> {
         match self {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::engine::Capability;
+use super::engine::{Capability, EngineKind};
 use super::job::{MAX_GENERATORS, Size};
 use super::load::{Load, MAX_DURATION};
 use super::target::TargetKind;
@@ -66,6 +66,9 @@ pub struct RunSpec {
     /// HTTP version of the requests.
     #[serde(default)]
     pub http_version: HttpVersion,
+    /// The load generator that was asked for; null for k6, and for an import.
+    #[serde(default)]
+    pub engine: Option<EngineKind>,
     /// The only one of the script's scenarios (k6's word for a function with a load) that runs; null for all.
     #[serde(default)]
     pub script_scenario: Option<String>,
@@ -140,7 +143,7 @@ impl RunSpec {
     /// Returns the spec without what sets the load.
     #[must_use]
     pub fn without_load(self) -> Self {
-        Self { load: None, vus: None, http_version: HttpVersion::Auto, scale: None, ..self }
+        Self { load: None, vus: None, engine: None, http_version: HttpVersion::Auto, scale: None, ..self }
     }
 
     /// Returns the capabilities that each load generator must have, with the field of a plan that needs them.
@@ -153,7 +156,13 @@ impl RunSpec {
             HttpVersion::Http1 => Some(("http_version", Capability::Http1)),
             HttpVersion::Http2 => Some(("http_version", Capability::Http2)),
         };
-        script.into_iter().chain(warm_up).chain(version).collect()
+        let pods = (self.cluster_generators > 0).then_some(("cluster_generators", Capability::Pods));
+        script.into_iter().chain(warm_up).chain(version).chain(pods).collect()
+    }
+
+    /// Returns the load generator.
+    pub fn engine(&self) -> EngineKind {
+        self.engine.unwrap_or_default()
     }
 
     /// Returns the number of instances of the target.
@@ -182,6 +191,7 @@ impl RunSpec {
             ("replicas", json!(self.replicas()), json!(1)),
             ("cluster_generators", json!(self.cluster_generators), json!(0)),
             ("http_version", json!(self.http_version), json!(HttpVersion::Auto)),
+            ("engine", json!(self.engine), json!(null)),
             ("script_scenario", json!(self.script_scenario), json!(null)),
             ("scale", json!(self.scale), json!(null)),
         ];

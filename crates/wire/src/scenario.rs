@@ -16,10 +16,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::hex;
+use crate::engine::EngineKind;
+use crate::{hex, scenarios};
 
 /// The usual path of a script.
 pub const SCRIPT: &str = "script.js";
+
+/// The path of a request list, which the native load generator executes. Beside a script, it is the same load in
+/// another form; alone it is the scenario.
+pub const REQUESTS: &str = "requests.toml";
 
 /// Endings of modules; other files are data.
 const MODULES: [&str; 4] = [".js", ".mjs", ".cjs", ".ts"];
@@ -149,6 +154,22 @@ impl Scenario {
     /// Returns the text of the script.
     pub fn script(&self) -> &str {
         self.files.get(&self.entry).and_then(Content::text).unwrap_or_default()
+    }
+
+    /// Returns the load generators that can execute it, the usual one first.
+    pub fn engines(&self) -> Vec<EngineKind> {
+        let has_script = self.entry != REQUESTS;
+        let has_list = self.elsewhere.contains_key(REQUESTS) || self.request_list().is_some();
+        let k6 = has_script.then_some(EngineKind::K6);
+        k6.into_iter().chain(has_list.then_some(EngineKind::Native)).collect()
+    }
+
+    /// Returns its request list. Those of bundled scenarios are not among their files, so that their revisions stay.
+    pub fn request_list(&self) -> Option<&str> {
+        match self.files.get(REQUESTS) {
+            Some(list) => list.text(),
+            None => scenarios::request_list(&self.sha256()),
+        }
     }
 
     /// Returns the files other than the script.

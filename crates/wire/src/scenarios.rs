@@ -1,5 +1,6 @@
 //! The bundled scenarios, which every agent accepts.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::scenario::Scenario;
@@ -25,6 +26,20 @@ pub fn bundled() -> Vec<Scenario> {
 /// affect what is executed.
 pub fn is_bundled(scenario: &Scenario) -> bool {
     scenario.elsewhere.is_empty() && is_bundled_hash(&scenario.sha256())
+}
+
+/// Returns the request list of a bundled scenario: the same requests for load generators without scripts.
+pub fn request_list(sha256: &str) -> Option<&'static str> {
+    static ALL: LazyLock<BTreeMap<String, &'static str>> = LazyLock::new(|| {
+        let list = |name: &str| match name {
+            "hash" => include_str!("../scenarios/hash.toml"),
+            "get" => include_str!("../scenarios/get.toml"),
+            "single-file" => include_str!("../scenarios/single-file.toml"),
+            _ => include_str!("../scenarios/site-mix.toml"),
+        };
+        bundled().iter().map(|scenario| (scenario.sha256(), list(&scenario.name))).collect()
+    });
+    ALL.get(sha256).copied()
 }
 
 /// Whether this is the hash of a bundled scenario.

@@ -19,7 +19,14 @@ pub fn parameters(scenario: &Scenario) -> BTreeSet<String> {
     let is_parameter = |name: &String| name != BASE_URL && !name.starts_with("K6_");
     // Others stand for a constant address.
     let defaults = scenario.defaults.keys().filter(|key| key.chars().all(is_of_name)).cloned();
-    defaults.chain(read.filter(is_parameter)).collect()
+    let in_list = scenario.request_list().into_iter().flat_map(placeholders).map(str::to_owned);
+    defaults.chain(read.chain(in_list).filter(is_parameter)).collect()
+}
+
+/// Returns the names in `${NAME}` of a request list.
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    names.filter(|name| !name.is_empty() && name.chars().all(is_of_name))
 }
 
 /// Words in the names of parameters that are secrets.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use brewbench_wire::{
+    engine::EngineKind,
     hex,
     messages::ScriptReport,
     scenario::{
-        Content, Scenario,
+        Content, REQUESTS, Scenario,
         addresses::{self, Address},
         is_module,
     },
@@ -238,12 +239,16 @@ pub struct ScenarioParameters {
     pub defaults: BTreeMap<String, String>,
     /// The scenarios in the script's options, as far as k6 has read it.
     pub scenarios: Vec<String>,
+    /// The load generators that can execute it, the usual one first.
+    pub engines: Vec<EngineKind>,
 }
 
 /// Returns the parameters of the newest revision of a scenario, without reading its data files, which may be large.
 pub async fn parameters(pool: &SqlitePool, name: &str) -> Result<Option<ScenarioParameters>> {
     let Some(sha256) = newest(pool, name).await? else { return Ok(None) };
-    let code = load(pool, name, &sha256, is_module).await?;
+    let is_read = |entry: &str, path: &str| is_module(entry, path) || path == REQUESTS;
+    let code = load(pool, name, &sha256, is_read).await?;
+    let engines = code.as_ref().map(Scenario::engines).unwrap_or_default();
     let defaults = code.iter().flat_map(|code| {
         let default = |name: &String| code.defaults.get(name).cloned().unwrap_or_default();
         variables::parameters(code).into_iter().map(move |name| (name.clone(), default(&name)))
@@ -251,7 +256,7 @@ pub async fn parameters(pool: &SqlitePool, name: &str) -> Result<Option<Scenario
     let report =
         sqlx::query_scalar!("select report from scenario_revision where name = ? and sha256 = ?", name, sha256);
     let report: ScriptReport = serde_json::from_str(&report.fetch_one(pool).await?).unwrap_or_default();
-    Ok(Some(ScenarioParameters { sha256, defaults: defaults.collect(), scenarios: report.scenarios }))
+    Ok(Some(ScenarioParameters { sha256, defaults: defaults.collect(), scenarios: report.scenarios, engines }))
 }
 
 /// Returns the hash of the newest revision of a scenario.

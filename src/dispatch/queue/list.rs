@@ -159,7 +159,7 @@ pub(crate) mod fixtures {
             life: None,
             load_address: None,
             generators: None,
-            engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
+            engines: vec![engine::k6::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
         };
         let mut agent = Connected {
             id: 1.into(),

@@ -169,7 +169,7 @@ pub fn hello() -> Hello {
         holds: Vec::new(),
         life: Some(RunId::now().0),
         load_address: None,
-        engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
+        engines: vec![engine::k6::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
     }
 }
 

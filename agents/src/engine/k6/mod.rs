@@ -4,7 +4,6 @@ mod archive;
 mod exit;
 mod exports;
 mod find;
-pub mod inspection;
 mod log;
 mod modules;
 mod options;
@@ -33,12 +32,10 @@ pub use script::Script;
 use version::{SUPPORTED, Version};
 
 use brewbench_wire::engine::{Capability, EngineOffer};
-use brewbench_wire::job::Segment;
 use brewbench_wire::messages::ScriptReport;
 use brewbench_wire::run_spec::{HttpVersion, RunSpec};
-use brewbench_wire::series::WindowKind;
 
-use crate::run::address_policy::{AddressPolicy, LoadLimits};
+use super::{Bounds, LoadTarget, Round};
 use crate::sandbox::Group;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
@@ -142,57 +139,8 @@ pub fn offer(path: &Path, version: &str, fault: Option<String>) -> EngineOffer {
     }
 }
 
-/// The purpose of a k6 process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
-    /// Its results are discarded.
-    WarmUp,
-    /// Its results count.
-    Measure,
-}
-
-impl Round {
-    /// Returns the part of the series that it makes.
-    pub fn part(self) -> WindowKind {
-        match self {
-            Self::WarmUp => WindowKind::WarmUp,
-            Self::Measure => WindowKind::Measured,
-        }
-    }
-}
-
-/// The bounds of a load.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Maximum duration, with k6's own start and end.
-    pub longest: Duration,
-    /// The script's limit of requests per second.
-    pub rps_limit: Option<f64>,
-}
-
-/// A k6 process.
-#[derive(Debug)]
-pub struct K6Process {
-    /// The process.
-    pub process: Process,
-    /// What it reports; `None` for a warm-up.
-    pub log: Option<Log>,
-}
-
-/// The load on a running target.
-#[derive(Clone, Copy, Debug)]
-pub struct LoadTarget<'a> {
-    /// Base URL of the target.
-    pub base_url: &'a str,
-    /// The part of the load, if other agents generate the rest.
-    pub segment: Option<Segment>,
-    /// The CPUs that k6 may use.
-    pub cores: &'a [usize],
-    /// Which addresses the script may load.
-    pub reach: AddressPolicy,
-    /// What it may load in addition, if the agent did not start the target.
-    pub own: Option<&'a LoadLimits>,
-}
+/// A k6 process, and what it reports; `None` for a warm-up.
+type Started = (Process, Option<Log>);
 
 impl K6 {
     /// Finds k6: at the given path, else in `PATH`, else next to this program.
@@ -240,7 +188,7 @@ impl K6 {
         round: Round,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<K6Process> {
+    ) -> io::Result<Started> {
         let arguments = self.round_arguments(script, load, round, recording);
         self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
     }
@@ -253,7 +201,7 @@ impl K6 {
         paused: &Paused,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<K6Process> {
+    ) -> io::Result<Started> {
         let mut arguments = self.round_arguments(script, load, Round::Measure, recording);
         arguments.push("--paused".to_owned());
         self.run(script, load, (arguments, Round::Measure, &paused.address()), recording, group)
@@ -266,7 +214,7 @@ impl K6 {
         (mut arguments, round, interface): (Vec<String>, Round, &str),
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<K6Process> {
+    ) -> io::Result<Started> {
         arguments.extend(load.reach.arguments(load.own));
         let own = script.arguments(load.base_url, Archive::Round(round), interface);
         arguments.extend(own.map_err(io::Error::other)?);
@@ -274,14 +222,14 @@ impl K6 {
         plan.environment.extend(modules::environment(load.base_url, load.own));
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
         Ok(match round {
-            Round::WarmUp => K6Process { process: Process::start(&plan, group)?, log: None },
+            Round::WarmUp => (Process::start(&plan, group)?, None),
             Round::Measure => {
                 let log = Log::new(recording.map_or_else(Clock::new, Recording::clock));
                 let log = match recording {
                     Some(recording) => log.notifying(recording.edges()),
                     None => log,
                 };
-                K6Process { process: Process::start_observed(&plan, group, log.observer())?, log: Some(log) }
+                (Process::start_observed(&plan, group, log.observer())?, Some(log))
             }
         })
     }

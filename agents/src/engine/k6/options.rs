@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use brewbench_wire::load::{Form, Load, MIN_DURATION, Shape, Stage};
+use brewbench_wire::load::{Form, Load, MIN_DURATION, Stage};
 use brewbench_wire::reports::load;
 use brewbench_wire::reports::protocol::SUCCESSFUL_CALLS;
 use brewbench_wire::run_spec::RunSpec;
@@ -57,14 +57,17 @@ pub fn options(exports: &Exports, spec: &RunSpec, round: Round, traits: Traits) 
 /// Returns k6's scenario for a round of a load with this warm-up; `None` if the script sets its load. The warm-up has
 /// the highest level for the whole time, so that caches, pools and threads have grown before the measurement.
 pub fn scenario((load, warm_up): (&Load, Duration), round: Round) -> Option<Value> {
-    let mut scenario = match (round, load) {
-        (_, Load::Script) => return None,
-        (Round::WarmUp, _) => at_peak(load, u64::try_from(warm_up.max(MIN_DURATION).as_millis()).unwrap_or(u64::MAX)),
-        (Round::Measure, Load::Closed(closed)) => match closed.vus().form() {
+    let load = match round {
+        Round::WarmUp => load.at_peak(warm_up.max(MIN_DURATION)),
+        Round::Measure => load.clone(),
+    };
+    let mut scenario = match &load {
+        Load::Script => return None,
+        Load::Closed(closed) => match closed.vus().form() {
             Form::Constant { level, duration_ms } => vus(*level, *duration_ms),
             Form::Stages(stages) => json!({"executor": "ramping-vus", "startVUs": 0, "stages": corners(stages)}),
         },
-        (Round::Measure, Load::Open(open)) => match open.rate().form() {
+        Load::Open(open) => match open.rate().form() {
             Form::Constant { level, duration_ms } => rate(*level, *duration_ms, open.max_vus()),
             Form::Stages(stages) => with_vus(
                 json!({"executor": "ramping-arrival-rate", "startRate": 0, "stages": corners(stages)}),
@@ -74,14 +77,6 @@ pub fn scenario((load, warm_up): (&Load, Duration), round: Round) -> Option<Valu
     };
     scenario["gracefulStop"] = milliseconds(u64::try_from(GRACEFUL_STOP.as_millis()).unwrap_or(u64::MAX)).into();
     Some(scenario)
-}
-
-fn at_peak(load: &Load, duration_ms: u64) -> Value {
-    let peak = load.shape().map_or(0, Shape::peak);
-    match load {
-        Load::Script | Load::Closed(_) => vus(peak, duration_ms),
-        Load::Open(open) => rate(peak, duration_ms, open.max_vus()),
-    }
 }
 
 fn vus(vus: u32, duration_ms: u64) -> Value {

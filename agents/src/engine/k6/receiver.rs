@@ -185,6 +185,28 @@ impl Arrivals {
         starts.collect::<Option<Vec<i64>>>()?.into_iter().min()
     }
 
+    /// Starts the series at this time, unix milliseconds.
+    pub fn begin(&self, at_ms: i64) {
+        for source in &self.0 {
+            source.with(|collector| collector.begin(at_ms));
+        }
+    }
+
+    /// Adds a second that ended at this time, unix milliseconds.
+    pub fn add(&self, second: &Second, at_ms: i64) {
+        for source in &self.0 {
+            source.with(|collector| collector.add(second.clone(), at_ms));
+            source.news.send_replace(());
+        }
+    }
+
+    /// Ends the series of a load whose last request ended at this time, unix milliseconds.
+    pub fn conclude(&self, work: &WorkDone, last_request_ms: i64) {
+        for source in &self.0 {
+            source.with(|collector| collector.conclude(work.clone(), last_request_ms));
+        }
+    }
+
     /// Returns how often the series was downsampled.
     pub fn halvings(&self) -> u32 {
         self.0.iter().map(|source| source.with(|collector| collector.halvings())).sum()

@@ -9,8 +9,9 @@ use kube::api::ListParams;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{FIRST_PUSH, MAX_SETUP, PAUSE, Runners, Start};
+use crate::engine::Arrivals;
+use crate::engine::k6::Paused;
 use crate::engine::remote::PORT;
-use crate::engine::{Arrivals, Paused};
 use crate::run::failure::Failure;
 use crate::series::clock::Clock;
 use crate::target::kubernetes::pods::Placed;

@@ -79,6 +79,7 @@ fn a_paused_load_starts_with_the_line_start() {
     assert_eq!(program.next(), Some(Event::Ready));
     assert_eq!(server.connections(), 0);
     program.write("start");
+    assert_eq!(program.next(), Some(Event::Started));
     assert!(matches!(program.next(), Some(Event::Second(_))));
     assert_eq!(program.summary().requests, server.responses());
 }
@@ -107,6 +108,7 @@ fn sigterm_ends_a_load_with_the_summary_so_far() {
     let server = Server::answering(OK);
     let mut program = Program::start(&plan(&server, open(100, 60, 5)));
     assert_eq!(program.next(), Some(Event::Ready));
+    assert_eq!(program.next(), Some(Event::Started));
     assert!(matches!(program.next(), Some(Event::Second(_))));
     program.signal(Signal::SIGTERM);
     let summary = program.summary();
@@ -121,6 +123,7 @@ fn a_frozen_generator_shows_in_the_latencies_of_an_open_load() {
     let server = Server::answering(OK);
     let mut program = Program::start(&plan(&server, open(200, 4, 10)));
     assert_eq!(program.next(), Some(Event::Ready));
+    assert_eq!(program.next(), Some(Event::Started));
     assert!(matches!(program.next(), Some(Event::Second(_))));
     program.signal(Signal::SIGSTOP);
     thread::sleep(Duration::from_secs(1));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::reports::formats;
 use crate::reports::report::{Generated, Latencies, Model, Population, Report};
 use crate::reports::summary::{
-    Connections, Contains, Figures, Group, Kind, Latency, Metric, OtherTool, Shape, Summary,
+    Between, Connections, Contains, Figures, Group, Kind, Latency, Metric, OtherTool, Shape, Summary,
 };
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place};
@@ -46,6 +46,11 @@ impl Report {
             measured_ms,
             latency,
             ok_latency,
+            ttfb_p95_ms: self.first_byte.percentile(95.0).map(|time| time.ms),
+            blocked_ms: self.blocked_ms,
+            iterations: self.starts,
+            dropped_iterations: self.dropped,
+            new_connections: self.opened.map(|opened| Between { least: opened, most: opened }),
             data_received_bytes: self.received_bytes,
             received_per_s: self.received_per_s,
             data_sent_bytes: self.sent_bytes,
@@ -105,6 +110,8 @@ impl Report {
             ("connect_errors", count(load.connect_errors)),
             ("threads", count(load.threads)),
             ("requested_rate", load.rate_per_s),
+            ("connections_opened", count(self.opened)),
+            ("dropped", count(self.dropped)),
         ];
         let mut metrics: BTreeMap<String, Metric> =
             gauges.into_iter().filter_map(|(name, value)| Some((name.to_owned(), gauge(value?)))).collect();
@@ -119,7 +126,8 @@ impl Report {
         ];
         let known = counters.into_iter().filter(|(_, _, value, rate)| value.is_some() || rate.is_some());
         metrics.extend(known.map(|(name, contains, value, rate)| (name.to_owned(), counter(contains, value, rate))));
-        let times = [("latency", &self.latency), ("latency_successful", &self.ok_latency)];
+        let times =
+            [("latency", &self.latency), ("latency_successful", &self.ok_latency), ("first_byte", &self.first_byte)];
         let known = times.into_iter().filter(|(_, latency)| !latency.is_empty());
         metrics.extend(known.map(|(name, latency)| (name.to_owned(), trend(latency))));
         metrics

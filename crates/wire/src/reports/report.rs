@@ -46,6 +46,16 @@ pub struct Report {
     pub sent_bytes: Option<u64>,
     /// Bytes received per second, if the tool rounds it separately from the sum.
     pub received_per_s: Option<f64>,
+    /// Requests or iterations that were started, if the tool counts those that were not.
+    pub starts: Option<u64>,
+    /// Intended starts that never happened.
+    pub dropped: Option<u64>,
+    /// Connections opened.
+    pub opened: Option<u64>,
+    /// Mean wait of a request for a connection, which its latency excludes, milliseconds.
+    pub blocked_ms: Option<f64>,
+    /// Times from the start of a request to the first byte of its response.
+    pub first_byte: Latencies,
     /// Latency of the requests.
     pub latency: Latencies,
     /// Latency of the successful requests, if the tool reports both.

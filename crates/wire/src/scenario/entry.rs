@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Content;
 use super::imports::modules;
+use super::{Content, REQUESTS};
 
 /// Endings of scripts and their modules.
 const MODULES: [&str; 2] = [".js", ".ts"];
@@ -14,7 +14,7 @@ const USUAL: [&str; 4] = ["main", "script", "index", "test"];
 /// How a script exports what k6 runs.
 const EXPORTS: [&str; 4] = ["export default", "const options", "exports.options", "exports.default"];
 
-/// Returns the path of the script: the only file that exports what k6 runs and that no other imports, or the one with a
+/// Returns the path of the script, or that of the request list if there is no script: the only file that exports what k6 runs and that no other imports, or the one with a
 /// usual name. The error is a sentence that names the candidates.
 pub fn find(files: &BTreeMap<String, Content>) -> Result<String, String> {
     let modules = files.iter().filter(|(path, _)| MODULES.iter().any(|ending| path.ends_with(ending)));
@@ -30,7 +30,8 @@ pub fn find(files: &BTreeMap<String, Content>) -> Result<String, String> {
     };
     match candidates.as_slice() {
         [one] => Ok((*one).to_owned()),
-        [] if texts.is_empty() => Err("there is no script among the files: a .js or .ts file".to_owned()),
+        [] if files.contains_key(REQUESTS) => Ok(REQUESTS.to_owned()),
+        [] if texts.is_empty() => Err(format!("there is no script among the files: a .js or .ts file, or {REQUESTS}")),
         [] => Err(format!("no file exports a default function or options; which is the script: {}?", list(&texts))),
         several => USUAL
             .iter()

@@ -142,7 +142,7 @@ impl SimulatedAgent {
             life: Some(self.life),
             load_address: Some([10, 0, 0, 5].into()),
             generators: None,
-            engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
+            engines: vec![engine::k6::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
         }
     }
 

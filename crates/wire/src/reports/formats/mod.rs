@@ -29,6 +29,7 @@ mod k6_points;
 mod k6_text;
 mod k6_units;
 mod locust;
+mod native;
 mod nighthawk;
 mod oha_json;
 mod siege;
@@ -48,6 +49,7 @@ pub const FORMATS: &[Format] = &[
     k6_text::FORMAT,
     k6_ndjson::FORMAT,
     k6_csv::FORMAT,
+    native::FORMAT,
     wrk::FORMAT,
     oha_json::FORMAT,
     hey_text::OHA,
