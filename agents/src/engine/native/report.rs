@@ -1,0 +1,214 @@
+//! Reads the events of the native load generator: its seconds go to the recording, its summary stays here.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use brewbench_load::events::{Event, Second, Summary};
+use brewbench_wire::load_record::{LoadRecord, Messages};
+use brewbench_wire::series;
+use brewbench_wire::work_done::WorkDone;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::engine::Arrivals;
+use crate::series::clock::Clock;
+use crate::series::recording::Recording;
+
+/// Why there is no result.
+pub const NO_SUMMARY: &str = "the load generator left no summary";
+
+/// A longer line ends the report. Histograms have a few thousand buckets at most.
+const MAX_LINE: u64 = 16 << 20;
+
+/// How long the rest of the events may take to arrive after the exit, on a busy machine.
+const REST: Duration = Duration::from_secs(5);
+
+/// What a native load generator reports, while it runs and after.
+#[derive(Debug)]
+pub struct Report {
+    state: Arc<Mutex<State>>,
+    ready: watch::Receiver<bool>,
+    reader: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When the load started, on the agent's clock.
+    start_ms: Option<i64>,
+    summary: Option<Box<Summary>>,
+}
+
+/// Where seconds go.
+struct Target {
+    clock: Clock,
+    arrivals: Arrivals,
+    edges: Arc<Notify>,
+}
+
+impl Report {
+    /// Reads events until the end of the output.
+    pub(super) fn read(output: Receiver, recording: Option<&Recording>) -> Self {
+        let state = Arc::<Mutex<State>>::default();
+        let (is_ready, ready) = watch::channel(false);
+        let target = recording.map(|recording| Target {
+            clock: recording.clock(),
+            arrivals: recording.arrivals(),
+            edges: recording.edges(),
+        });
+        let reader = tokio::spawn(read(output, Arc::clone(&state), is_ready, target));
+        Self { state, ready, reader }
+    }
+
+    /// Returns whether it is ready for its load.
+    pub fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.clone()
+    }
+
+    /// Waits for the events of a process that has ended.
+    pub async fn finish(&mut self) {
+        if !self.reader.is_finished() {
+            let _ = timeout(REST, &mut self.reader).await;
+        }
+    }
+
+    /// Returns the course of the load.
+    pub fn record(&self) -> LoadRecord {
+        let state = lock(&self.state);
+        let Some(summary) = &state.summary else {
+            return LoadRecord { load_start_ms: state.start_ms, ..LoadRecord::default() };
+        };
+        let errors = summary.errors.iter().filter(|(kind, _)| !is_response(kind));
+        let text = |(kind, errors): (&String, &brewbench_load::events::Errors)| {
+            (errors.first.clone().unwrap_or_else(|| kind.clone()), errors.count)
+        };
+        LoadRecord {
+            load_start_ms: state.start_ms,
+            setup_ms: Some(0),
+            regular_ms: Some(summary.planned_ms.min(summary.elapsed_ms)),
+            load_ms: Some(summary.elapsed_ms),
+            teardown_ms: Some(0),
+            interrupted_iterations: Some(summary.interrupted_requests),
+            errors: Some(Messages::from_counts(errors.map(text))),
+            cut_short: summary.interrupted.then(|| "it was interrupted".to_owned()),
+            ..LoadRecord::default()
+        }
+    }
+
+    /// Returns the summary as JSON. The error is a sentence: also about what this machine could not do.
+    pub fn summary(&self) -> Result<String, String> {
+        let state = lock(&self.state);
+        let summary = state.summary.as_ref().ok_or(NO_SUMMARY)?;
+        if let Some(fault) = &summary.fault {
+            return Err(format!("the load generator could not generate the load: {fault}"));
+        }
+        serde_json::to_string(summary).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn read(output: Receiver, state: Arc<Mutex<State>>, ready: watch::Sender<bool>, target: Option<Target>) {
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut output).take(MAX_LINE).read_until(b'\n', &mut line).await {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+        match serde_json::from_slice(&line) {
+            Ok(Event::Ready) => {
+                ready.send_replace(true);
+            }
+            Ok(Event::Started) => started(&state, target.as_ref()),
+            Ok(Event::Second(second)) => {
+                if let Some((target, start_ms)) = target.as_ref().zip(lock(&state).start_ms) {
+                    target.add(*second, start_ms);
+                }
+            }
+            Ok(Event::Summary(summary)) => {
+                if let Some((target, start_ms)) = target.as_ref().zip(lock(&state).start_ms) {
+                    target.conclude(&summary, start_ms);
+                }
+                lock(&state).summary = Some(summary);
+            }
+            Err(error) => {
+                tracing::error!(%error, "an event of the load generator can't be read");
+                return;
+            }
+        }
+    }
+}
+
+fn started(state: &Mutex<State>, target: Option<&Target>) {
+    if let Some(Target { clock, arrivals, edges }) = target {
+        let now_ms = clock.now_ms();
+        lock(state).start_ms = Some(now_ms);
+        arrivals.begin(now_ms);
+        edges.notify_one();
+    }
+}
+
+impl Target {
+    fn add(&self, second: Second, start_ms: i64) {
+        let Second {
+            until_ms, requests, bytes_in, bytes_out, connections, succeeded, failed_durations, dropped, ..
+        } = second;
+        let second = series::Second {
+            succeeded,
+            failed: failed_durations,
+            vus: Some(connections),
+            iterations: requests,
+            dropped_iterations: dropped,
+            received_bytes: bytes_in,
+            sent_bytes: bytes_out,
+            ..series::Second::default()
+        };
+        self.arrivals.add(&second, start_ms.saturating_add_unsigned(until_ms));
+    }
+
+    fn conclude(&self, summary: &Summary, start_ms: i64) {
+        self.edges.notify_one();
+        self.arrivals.conclude(&work(summary), start_ms.saturating_add_unsigned(summary.elapsed_ms));
+    }
+}
+
+/// Whether failures of a kind had a complete response.
+fn is_response(kind: &str) -> bool {
+    matches!(kind, "status" | "length" | "body")
+}
+
+/// Returns the requests by status and protocol.
+fn work(summary: &Summary) -> WorkDone {
+    let responses = summary.statuses.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let mut statuses: BTreeMap<String, u64> =
+        summary.statuses.iter().map(|(status, count)| (status.to_string(), *count)).collect();
+    let without = summary.requests.saturating_sub(responses);
+    if without > 0 {
+        statuses.insert("0".to_owned(), without);
+    }
+    let protocol = if summary.http == "2" { "HTTP/2.0" } else { "HTTP/1.1" };
+    let unexpected = summary.errors.iter().filter(|(kind, _)| is_response(kind));
+    let text = |(kind, errors): (&String, &brewbench_load::events::Errors)| {
+        (errors.first.clone().unwrap_or_else(|| kind.clone()), errors.count)
+    };
+    WorkDone {
+        statuses: Some(statuses),
+        protocols: Some(BTreeMap::from([(protocol.to_owned(), responses)])),
+        new_connections: Some(summary.opened),
+        failures: Some(Messages::from_counts(unexpected.map(text))).filter(|failures| failures.count > 0),
+    }
+    .checked()
+}

@@ -1,0 +1,148 @@
+//! The request list of a run, and the plans of its rounds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use brewbench_load::plan::{HttpVersion, Plan, RequestList};
+use brewbench_load::request_list;
+use brewbench_wire::job::Job;
+use brewbench_wire::load::MIN_DURATION;
+use brewbench_wire::run_spec::{self, RunSpec};
+use brewbench_wire::scenario::{REQUESTS, Scenario};
+
+use crate::engine::{Bounds, LoadTarget, Round};
+use crate::sandbox::ProgramRole;
+use crate::sandbox::cage::user;
+
+/// Time for the start of the process, for connecting and for the last responses.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// A job's request list.
+#[derive(Debug)]
+pub struct Requests {
+    home: PathBuf,
+    list: RequestList,
+    spec: RunSpec,
+}
+
+impl Requests {
+    /// Reads the list of a job, and creates a folder below `run_folder`. Fails with a sentence.
+    pub fn from_job(job: &Job, run_folder: &Path) -> Result<Self, String> {
+        let home = run_folder.join("files");
+        let created = fs::create_dir(&home).and_then(|()| user::give(&home, ProgramRole::Generator));
+        created.map_err(|error| format!("can't create {}: {error}", home.display()))?;
+        let mut list = read(&job.scenario, &job.spec.parameters)?;
+        match job.spec.http_version {
+            run_spec::HttpVersion::Auto => {}
+            run_spec::HttpVersion::Http1 => list.http = HttpVersion::One,
+            run_spec::HttpVersion::Http2 => list.http = HttpVersion::Two,
+        }
+        Ok(Self { home, list, spec: job.spec.clone() })
+    }
+
+    /// Returns the plan of a round. The error is a sentence.
+    pub fn plan(&self, load: &LoadTarget<'_>, round: Round, paused: bool) -> Result<Plan, String> {
+        let asked = match round {
+            Round::WarmUp => self.spec.load().at_peak(self.spec.longest_warm_up().max(MIN_DURATION)),
+            Round::Measure => self.spec.load().clone(),
+        };
+        let plan =
+            Plan { list: self.list.clone(), segment: load.segment, paused, ..Plan::get(load.base_url, "/", asked) };
+        plan.check().map_err(|fault| fault.to_string())?;
+        Ok(plan)
+    }
+
+    /// Returns the bounds of the measured load. The error is a sentence.
+    pub fn bounds(&self) -> Result<Bounds, String> {
+        let lasts = self.duration().ok_or("a request list has no load of its own: choose VUs or a rate")?;
+        Ok(Bounds { longest: lasts + MARGIN, rps_limit: None })
+    }
+
+    /// Returns its working directory.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Whether a connection may wait between its requests.
+    pub fn may_wait(&self) -> bool {
+        self.list.think_time_ms > 0
+    }
+
+    /// Returns the duration of the load.
+    pub fn duration(&self) -> Option<Duration> {
+        self.spec.load().duration()
+    }
+}
+
+/// Checks the request list of a scenario. The error is a sentence.
+pub fn check(scenario: &Scenario) -> Result<(), String> {
+    read(scenario, &BTreeMap::new()).map(drop)
+}
+
+/// Reads the list of a scenario, with parameters for each `${NAME}` in it.
+fn read(scenario: &Scenario, parameters: &BTreeMap<String, String>) -> Result<RequestList, String> {
+    scenario.fault().map_or(Ok(()), Err)?;
+    let text = scenario
+        .request_list()
+        .ok_or_else(|| format!("the scenario has no {REQUESTS}, which the native load generator needs"))?;
+    let text = filled(text, &scenario.defaults, parameters).map_err(|fault| format!("{REQUESTS}: {fault}"))?;
+    let file = |path: &str| {
+        let content = scenario.files.get(path).ok_or("it is not among the files of the scenario")?;
+        Ok(content.bytes().to_vec())
+    };
+    request_list::read(&text, file).map_err(|fault| format!("{REQUESTS}: {fault}"))
+}
+
+/// Replaces each `${NAME}` by the parameter of this name, as a part of a TOML string. The error is a sentence.
+fn filled(
+    text: &str,
+    defaults: &BTreeMap<String, String>,
+    parameters: &BTreeMap<String, String>,
+) -> Result<String, String> {
+    let mut parts = text.split("${");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').ok_or("a `${` without its `}`")?;
+        let value = parameters.get(name).or_else(|| defaults.get(name));
+        let value = value.ok_or_else(|| format!("${{{name}}} has no value: give the scenario this parameter"))?;
+        // What JSON escapes, TOML escapes alike.
+        let quoted = serde_json::Value::from(value.as_str()).to_string();
+        filled.push_str(&quoted[1..quoted.len() - 1]);
+        filled.push_str(rest);
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str, parameters: &[(&str, &str)]) -> Result<RequestList, String> {
+        let scenario = Scenario::of_script("x", "").with_file(REQUESTS, text).with_default("PAYLOAD", "1k");
+        read(&scenario, &parameters.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    #[test]
+    fn parameters_are_filled_in_once_and_can_not_leave_their_string() {
+        let text = "[[request]]\npath = \"/file/${PAYLOAD}\"";
+        let paths = |parameters| list(text, parameters).map(|list| list.requests[0].paths.clone());
+        assert_eq!(paths(&[]), Ok(vec!["/file/1k".to_owned()]));
+        assert_eq!(paths(&[("PAYLOAD", "$PAYLOAD")]), Ok(vec!["/file/$PAYLOAD".to_owned()]));
+        let body = "[[request]]\npath = \"/\"\nbody = \"${PAYLOAD}\"";
+        let hostile = "\"\nmethod = \"DELETE\\ ${PAYLOAD}";
+        let list = list(body, &[("PAYLOAD", hostile)]).expect("a list");
+        assert_eq!((list.requests[0].method.as_str(), &*list.requests[0].body.0), ("GET", hostile.as_bytes()));
+    }
+
+    #[test]
+    fn a_list_that_can_not_be_read_is_named_with_its_line() {
+        let fault = list("[[request]]\npath = \"/${SIZE}\"", &[]).expect_err("no value");
+        assert_eq!(fault, "requests.toml: ${SIZE} has no value: give the scenario this parameter");
+        let fault = list("[[request]]\npaths = \"paths.txt\"", &[]).expect_err("no file");
+        assert!(fault.starts_with("requests.toml: line 2: paths: paths.txt: it is not among"), "{fault}");
+        let fault = check(&Scenario::of_script("x", "")).expect_err("no list");
+        assert_eq!(fault, "the scenario has no requests.toml, which the native load generator needs");
+    }
+}

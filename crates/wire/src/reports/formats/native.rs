@@ -1,0 +1,143 @@
+//! The summary of brewbench's own load generator: `brewbench load --json`. Times are nanoseconds; histograms have buckets
+//! that are 0.27 % wide.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::format::{Format, Reader};
+use crate::histogram::Histogram;
+use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report, Since};
+use crate::reports::time::Time;
+
+pub(super) const FORMAT: Format = Format {
+    name: "native",
+    title: "brewbench's own summary",
+    tool: "native",
+    limits: "It lacks the address.",
+    is_rounded: false,
+    timeout_ms: Some(60_000.0),
+    reader: Reader::Json {
+        is: |document| document.has(&["planned_ms", "elapsed_ms", "late_requests", "first_byte", "scheduling"]).into(),
+        read: |document| Ok(vec![document.read::<Native>()?.report()]),
+    },
+};
+
+#[derive(Deserialize)]
+struct Native {
+    planned_ms: u64,
+    elapsed_ms: u64,
+    #[serde(default)]
+    connections: Option<u64>,
+    #[serde(default)]
+    open: bool,
+    threads: u64,
+    requests: u64,
+    failed: u64,
+    late_requests: u64,
+    interrupted_requests: u64,
+    dropped: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    opened: u64,
+    errors: BTreeMap<String, Errors>,
+    statuses: Vec<(u16, u64)>,
+    succeeded: Distribution,
+    failed_durations: Distribution,
+    first_byte: Distribution,
+    connect: Distribution,
+    busy: f64,
+}
+
+#[derive(Deserialize)]
+struct Errors {
+    count: u64,
+}
+
+#[derive(Deserialize)]
+struct Distribution {
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+    #[serde(deserialize_with = "histogram")]
+    histogram: Histogram,
+}
+
+fn histogram<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Histogram, D::Error> {
+    #[derive(Deserialize)]
+    struct Sparse {
+        schema: i8,
+        zero: u64,
+        sum_ns: u64,
+        buckets: Vec<(i32, u64)>,
+    }
+    let Sparse { schema, zero, sum_ns, buckets } = Sparse::deserialize(deserializer)?;
+    let histogram = Histogram::new(schema, zero, sum_ns, buckets);
+    histogram.ok_or_else(|| serde::de::Error::custom("a bucket that does not exist"))
+}
+
+impl Native {
+    fn report(self) -> Report {
+        let all = self.succeeded.plus(&self.failed_durations);
+        let since = if self.open { Since::Due } else { Since::Sent };
+        let measured_ms = self.planned_ms.min(self.elapsed_ms);
+        let in_time = self.requests.saturating_sub(self.late_requests);
+        Report {
+            duration: Some(Time::exact(measured_ms as f64)),
+            load: Generated {
+                connections: self.connections,
+                threads: Some(self.threads),
+                model: Some(if self.open { Model::Open } else { Model::Closed }),
+                ..Generated::default()
+            },
+            requests: Some(self.requests),
+            failed: Some(self.failed),
+            failures: self.errors.into_iter().map(|(kind, errors)| (kind, errors.count)).collect(),
+            statuses: self.statuses.into_iter().map(|(status, count)| (status.to_string(), count)).collect(),
+            rate_per_s: (measured_ms > 0).then(|| in_time as f64 / (measured_ms as f64 / 1e3)),
+            received_bytes: Some(self.bytes_in),
+            sent_bytes: Some(self.bytes_out),
+            starts: Some(self.requests.saturating_add(self.interrupted_requests)),
+            dropped: Some(self.dropped),
+            opened: Some(self.opened),
+            blocked_ms: (self.requests > 0)
+                .then(|| self.connect.histogram.sum_ns() as f64 / 1e6 / self.requests as f64),
+            first_byte: self.first_byte.latencies(Population::Responses, Since::Sent),
+            latency: all.latencies(Population::All, since),
+            ok_latency: self.succeeded.latencies(Population::Successful, since),
+            others: BTreeMap::from([
+                ("late_requests".to_owned(), self.late_requests as f64),
+                ("interrupted_requests".to_owned(), self.interrupted_requests as f64),
+                ("busiest_thread_share".to_owned(), self.busy),
+            ]),
+            ..Report::default()
+        }
+    }
+}
+
+impl Distribution {
+    fn plus(&self, other: &Self) -> Self {
+        let mut histogram = self.histogram.clone();
+        histogram.add(&other.histogram);
+        let min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
+        Self { min_ns, max_ns: self.max_ns.max(other.max_ns), histogram }
+    }
+
+    fn latencies(&self, of: Population, since: Since) -> Latencies {
+        let exact = |ns: Option<u64>| ns.map(|ns| Time::of(ns as f64, 1e-6));
+        let ends = |ns: Option<u64>, or: f64| ns.map_or(or, |ns| ns as f64 / 1e6);
+        let at = |percent: f64| {
+            let estimate = self.histogram.quantile(percent / 100.0)?.estimate;
+            Some(Time::exact(estimate.clamp(ends(self.min_ns, 0.0), ends(self.max_ns, f64::MAX))))
+        };
+        let base = Latencies {
+            min: exact(self.min_ns),
+            mean: self.histogram.mean_ms().map(Time::exact),
+            max: exact(self.max_ns),
+            of,
+            definition: Definition::Histogram,
+            since,
+            ..Latencies::default()
+        };
+        base.with_percentiles([50.0, 90.0, 95.0, 99.0, 99.9].map(|percent| (percent, at(percent))))
+    }
+}
