@@ -7,10 +7,16 @@ use std::time::Duration;
 use brewbench_agent::run::barrier::{Gates, Opening};
 use brewbench_agent::run::context::RunContext;
 use brewbench_agent::run::execute;
+use brewbench_wire::engine::EngineKind;
 use brewbench_wire::job::{Job, Role, Segment};
+use brewbench_wire::load::{Form, Load, Open};
 use brewbench_wire::messages::Gate;
 use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::reports::formats::native;
+use brewbench_wire::reports::read::parse_own;
+use brewbench_wire::reports::summary::Figures;
 use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::scenario::REQUESTS;
 use brewbench_wire::{Phase, now_ms};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -137,6 +143,34 @@ async fn two_generators_load_one_target_simultaneously_with_their_segments() {
     }
     let apart = (measuring_since(&generators[0]) - measuring_since(&generators[1])).abs();
     println!("the generators started {apart} ms apart");
+}
+
+#[tokio::test]
+async fn two_native_generators_start_together_and_have_each_request_once() {
+    let Some(benches) = benches("native", 2).await else { return };
+    let list = "[[request]]\npath = \"/\"\n";
+    let open = Open::new(Form::Constant { level: 101, duration_ms: 2_000 }, Some(10)).expect("a load");
+    let (usual, requested_engine) = (job("good"), Some(EngineKind::Native));
+    let job = Job {
+        spec: RunSpec { load: Some(Load::Open(open)), requested_engine, ..usual.spec },
+        scenario: usual.scenario.with_file(REQUESTS, list),
+        ..usual
+    };
+    let (outcomes, _) = run_distributed(&benches, &job, |_| true, &CancellationToken::new()).await;
+    let summaries: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome.summary.as_deref()).collect();
+    assert_eq!(summaries.len(), 2, "{:?}", outcomes.iter().map(|outcome| &outcome.ended).collect::<Vec<_>>());
+    let figures = |text: &str| parse_own(text.as_bytes()).expect("its own").figures();
+    let sum = figures(&native::merged(&summaries).expect("a sum"));
+    assert_eq!((sum.requests + sum.dropped_iterations.expect("counted"), sum.failed), (202, Some(0)));
+    let parts: Vec<Figures> = summaries.iter().map(|text| figures(text)).collect();
+    assert_eq!(parts.iter().map(|part| part.requests).sum::<u64>(), sum.requests);
+    assert!(parts.iter().all(|part| part.requests >= 90), "{parts:?}");
+    let slowest = parts.iter().filter_map(|part| part.latency.max_ms).fold(0.0, f64::max);
+    assert_eq!(sum.latency.max_ms, Some(slowest));
+    for part in &outcomes[1..] {
+        let window = part.series.as_ref().expect("a series").unpack().expect("unpacked").measured.expect("measured");
+        assert!(window.start_ms >= measuring_since(part) - 50, "the series starts with the load");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! The native load generator as a real child process: what it reports is what the target counted, to the request.
 
-use brewbench_agent::engine::native::Native;
 use brewbench_agent::run::execute;
 use brewbench_testing::Counter;
 use brewbench_wire::engine::EngineKind;
@@ -13,18 +12,17 @@ use brewbench_wire::scenario::{REQUESTS, Scenario};
 use brewbench_wire::series::Second;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Bench, built, job, vus};
+use crate::support::{Bench, job, vus};
 
 const LIST: &str = "[[request]]\npath = \"/load\"\nweight = 3\n[[request]]\npath = \"/load/${WHICH}\"\n";
 
 async fn run(target: &str, list: &str, load: Load) -> Option<Outcome> {
-    let mut bench = Bench::new(&format!("native {}", target.rsplit(':').next().unwrap_or_default())).await?;
-    bench.work.engines.native = Some(Native { program: built("brewbench-load"), arguments: Vec::new() });
+    let bench = Bench::new(&format!("native {}", target.rsplit(':').next().unwrap_or_default())).await?;
     let manifest = format!("name = \"counter\"\nversion = \"1\"\n[url]\nbase = \"{target}\"\n[ready]\npath = \"/\"\n");
     std::fs::write(bench.work.targets.join("counter.toml"), manifest).expect("a manifest");
     let usual = job("counter");
     let scenario = Scenario::of_script("test", "").with_file(REQUESTS, list).with_default("WHICH", "bad");
-    let spec = RunSpec { engine: Some(EngineKind::Native), load: Some(load), ..usual.spec };
+    let spec = RunSpec { requested_engine: Some(EngineKind::Native), load: Some(load), ..usual.spec };
     let job = Job { scenario, spec, ..usual };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
@@ -50,7 +48,7 @@ async fn every_request_of_a_load_is_counted_once() {
         assert_eq!(requests(&measured.seconds), figures.requests, "{load:?}");
         let statuses = outcome.work.statuses.as_ref().expect("statuses");
         assert_eq!(statuses.values().sum::<u64>(), figures.requests, "{statuses:?}");
-        assert_eq!(statuses.get("404").copied(), figures.failed, "{statuses:?}");
+        assert_eq!(statuses.get("500").copied(), figures.failed, "{statuses:?}");
         assert!(figures.failed.is_some_and(|failed| failed > 0 && 2 * failed < figures.requests), "{figures:?}");
         assert!(outcome.engine.is_some_and(|engine| engine.name == "native"));
         let record = outcome.conditions.load_record.expect("a record");

@@ -1,7 +1,8 @@
 //! Load sweeps: throughput by load, latency by throughput, and the knee. Pure.
 //!
 //! The knee of a target is the lowest load at which its throughput is within 5 % of its maximum: more load only adds
-//! latency. There is no knee if k6 was the bottleneck at that load or a higher one, or if throughput still rises at the
+//! latency. There is no knee if the load generator was the bottleneck at that load or a higher one, or if throughput
+//! still rises at the
 //! highest load. It is undecided if all runs at that load or a higher one are suspect.
 //!
 //! The runs of a knee search have no knee here: the search decides, by an objective.
@@ -30,7 +31,7 @@ const MIN_LOADS: usize = 3;
 /// Share below the maximum throughput that still counts as the maximum.
 const KNEE: f64 = 0.05;
 
-/// Reasons of a verdict for which k6 was the bottleneck.
+/// Reasons of a verdict for which the load generator was the bottleneck.
 const OF_GENERATOR: [&str; 4] = ["generator_busy", "generator_throttled", "generator_blocked", "iterations_dropped"];
 
 /// A sweep of several targets.
@@ -64,7 +65,7 @@ pub enum Knee {
     },
     /// Throughput still rises at the highest load.
     Beyond,
-    /// k6 was the bottleneck before the target was.
+    /// the load generator was the bottleneck before the target was.
     Generator,
     /// All runs at a load that matters are suspect.
     Suspect {
@@ -75,7 +76,8 @@ pub enum Knee {
     },
 }
 
-/// Returns the unit of the loads of all runs; none if they have several units, HTTP versions or scenarios of the script.
+/// Returns the unit of the loads of all runs; none if they have several units, HTTP versions or scenarios of the
+/// script.
 fn unit<'a>(rows: &'a [Row]) -> Option<&'static str> {
     let of = |run: &Run| match run.spec.load {
         Some(Load::Closed(_)) => Some("virtual users"),
@@ -85,7 +87,7 @@ fn unit<'a>(rows: &'a [Row]) -> Option<&'static str> {
         None => run.spec.vus.map(|_| "virtual users"),
     };
     // With another HTTP version or function, a level is another load.
-    let what = |run: &'a Run| (of(run), run.spec.http_version, run.spec.engine, &run.spec.script_scenario);
+    let what = |run: &'a Run| (of(run), run.spec.http_version, run.spec.requested_engine, &run.spec.script_scenario);
     let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(what);
     let first = units.next()?;
     if units.all(|unit| unit == first) { first.0 } else { None }
@@ -144,7 +146,7 @@ impl<'a> Sweep<'a> {
                     }
                     None => format!("{name}: no knee, throughput still rises at the highest load."),
                 },
-                Knee::Generator => format!("{name}: no knee, k6 was the bottleneck before the target."),
+                Knee::Generator => format!("{name}: no knee, the load generator was the bottleneck before the target."),
                 Knee::Suspect { load, why } => {
                     let load = format::count(Some(u64::from(load)));
                     format!("{name}: undecided, all runs at {} {} are suspect: {why}.", load.text(), self.unit)
@@ -269,7 +271,7 @@ impl Curve<'_> {
     }
 }
 
-/// Whether k6 was the bottleneck in any repetition.
+/// Whether the load generator was the bottleneck in any repetition.
 fn is_generator_bound(cell: &Cell) -> bool {
     cell.runs.iter().flat_map(|run| &run.reasons).any(|reason| OF_GENERATOR.contains(&reason.code.as_str()))
 }
@@ -357,9 +359,9 @@ mod tests {
         let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
         assert!(sentences(runs.clone()).expect("a sweep")[0].contains("still rises"));
         runs.push(at(8, 3_010.0));
-        runs[3] = judged(runs[3].clone(), Verdict::Suspect, "k6 was the bottleneck");
+        runs[3] = judged(runs[3].clone(), Verdict::Suspect, "the load generator was the bottleneck");
         runs[3].reasons[0].code = "generator_busy".to_owned();
-        assert!(sentences(runs).expect("a sweep")[0].contains("k6 was the bottleneck"));
+        assert!(sentences(runs).expect("a sweep")[0].contains("the load generator was the bottleneck"));
     }
 
     #[test]

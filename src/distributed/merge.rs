@@ -8,6 +8,7 @@ use brewbench_wire::{
     load_time::LoadTime,
     outcome::{Cores, Ended, Outcome},
     reports::{
+        formats::native,
         read,
         summary::{Figures, Summary},
     },
@@ -43,8 +44,8 @@ pub struct Merged {
 
 /// Reads the summary of a generator. The error is a sentence.
 pub fn summary(outcome: &Outcome) -> Result<Summary, String> {
-    let Some(text) = &outcome.summary else { return Err("k6 left no summary".to_owned()) };
-    read::parse_own(text.as_bytes()).map_err(|fault| format!("k6's summary can't be used: {fault}"))
+    let Some(text) = &outcome.summary else { return Err("the load generator left no summary".to_owned()) };
+    read::parse_own(text.as_bytes()).map_err(|fault| format!("the load generator's summary can't be used: {fault}"))
 }
 
 /// Merges the part of the host and those of the generators, in the order of their segments. The error is a sentence
@@ -69,7 +70,8 @@ pub fn merge(host: &AgentPart, generators: &[AgentPart]) -> Result<Merged, Strin
         .map(|(summary, part)| summary.figures_over(part.outcome.conditions.load_time))
         .collect();
     let longest_ms = figures.iter().map(|figures| figures.measured_ms).fold(0.0, f64::max);
-    let text = summed(&summaries, longest_ms, &latencies);
+    let texts: Vec<&str> = generators.iter().filter_map(|part| part.outcome.summary.as_deref()).collect();
+    let text = native::merged(&texts).unwrap_or_else(|| summed(&summaries, longest_ms, &latencies));
     // A summary that can't be read is reported when it is judged.
     let thresholds =
         read::parse_own(text.as_bytes()).map_or_else(|_| Vec::new(), |sum| thresholds(&summaries, &sum, &latencies));

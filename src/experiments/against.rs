@@ -5,7 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_wire::load::{Load, Shape};
+use brewbench_wire::{
+    engine::EngineKind,
+    load::{Load, Shape},
+    run_spec::HttpVersion,
+};
 
 use crate::{
     catalog::model::{MachineSize, find_size},
@@ -44,6 +48,9 @@ pub struct Versioned {
     pub version: Option<String>,
 }
 
+/// Load generator, HTTP version, scenario of the script, and factor on its load.
+type Requests = (Option<EngineKind>, HttpVersion, Option<String>, Option<f64>);
+
 impl<'a> Baseline<'a> {
     /// Selects the runs that can be measured again; fails if there are none. The load of imports is unknown.
     pub fn new(name: &'a str, runs: &'a [Run]) -> Result<Self, String> {
@@ -73,6 +80,8 @@ impl<'a> Baseline<'a> {
         let given = Some(plan.parameters).filter(|parameters| !parameters.is_empty());
         let parameters =
             self.single_value("parameters", given, |run| Some(run.spec.parameters.clone()), describe_parameters)?;
+        let given = (plan.engine, plan.http_version, plan.script_scenario.clone(), plan.scale);
+        let (engine, http_version, script_scenario, scale) = self.requests(given)?;
         let size_name = |run: &Run| Some(known_size(run, known_sizes)?.name.clone());
         let full_name = |size: String| find_size(known_sizes, &size).map_or(size, |size| size.name.clone());
         let given = plan.sizes.into_iter().map(full_name).collect();
@@ -83,7 +92,35 @@ impl<'a> Baseline<'a> {
         let is_own = |name: &&String| own.iter().any(|target| target.name == **name);
         let candidates = plan.targets.iter().filter(|name| !is_own(name)).cloned();
         let targets = own.iter().map(|target| target.name.clone()).chain(candidates).collect();
-        Ok(Completed { plan: Plan { targets, sizes, scenario, parameters, loads, ..plan }, targets: own })
+        let plan = Plan { targets, sizes, scenario, parameters, loads, ..plan };
+        Ok(Completed { plan: Plan { http_version, engine, script_scenario, scale, ..plan }, targets: own })
+    }
+
+    /// Fills in what makes other requests of the same load.
+    fn requests(&mut self, (engine, http_version, only, scale): Requests) -> Result<Requests, String> {
+        let engine =
+            self.single_value("engine", engine, |run| Some(run.spec.engine()), |engine| engine.as_str().to_owned())?;
+        let given = Some(http_version).filter(|version| *version != HttpVersion::Auto);
+        let http_version = self.single_value(
+            "http_version",
+            given,
+            |run| Some(run.spec.http_version),
+            |version| version.as_str().to_owned(),
+        )?;
+        let only = self.single_value(
+            "script_scenario",
+            only,
+            |run| Some(run.spec.script_scenario.clone().unwrap_or_default()),
+            |name| if name.is_empty() { "all scenarios of the script".to_owned() } else { name.clone() },
+        )?;
+        let scale = self.single_value("scale", scale, |run| Some(run.spec.scale.unwrap_or(1.0)), f64::to_string)?;
+        let is_usual = |scale: &f64| (scale - 1.0).abs() < f64::EPSILON;
+        Ok((
+            Some(engine),
+            http_version,
+            Some(only).filter(|name| !name.is_empty()),
+            Some(scale).filter(|scale| !is_usual(scale)),
+        ))
     }
 
     /// Returns the single value of a setting; a given value restricts the runs to those that have it.
@@ -307,6 +344,24 @@ mod tests {
         let alone =
             complete(Plan { targets: vec!["servy".to_owned()], ..candidate_plan() }, &baseline()).expect("a plan");
         assert!(!alone.has_candidate());
+    }
+
+    #[test]
+    fn the_requests_are_those_of_the_baseline() {
+        let mut runs = baseline();
+        for run in &mut runs {
+            (run.spec.requested_engine, run.spec.scale) = (Some(EngineKind::Native), Some(2.0));
+            (run.spec.http_version, run.spec.script_scenario) = (HttpVersion::Http1, Some("shop".to_owned()));
+        }
+        let plan = complete(candidate_plan(), &runs).expect("a plan").plan;
+        assert_eq!((plan.engine, plan.http_version), (Some(EngineKind::Native), HttpVersion::Http1));
+        assert_eq!((plan.script_scenario.as_deref(), plan.scale), (Some("shop"), Some(2.0)));
+        let refused =
+            complete(Plan { engine: Some(EngineKind::K6), ..candidate_plan() }, &runs).expect_err("a refusal");
+        assert_eq!(refused, "engine: \"main\" was measured with native, not with k6");
+        runs[0].spec.requested_engine = None;
+        let refused = complete(candidate_plan(), &runs).expect_err("a refusal");
+        assert_eq!(refused, "engine: \"main\" was measured with k6; native; name one of them");
     }
 
     #[test]

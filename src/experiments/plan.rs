@@ -201,7 +201,7 @@ impl Plan {
             generators: self.generators.clone(),
             cluster_generators: self.cluster_generators,
             http_version: self.http_version,
-            engine: self.engine,
+            requested_engine: self.engine,
             script_scenario: self.script_scenario.clone(),
             scale: self.scale,
             ..RunSpec::default()

@@ -191,13 +191,13 @@ impl End {
         let parsed = match outcome.summary.as_deref().map(|text| read::parse_own(text.as_bytes())) {
             Some(Ok(parsed)) => parsed,
             Some(Err(fault)) => {
-                let mut why = format!("k6's summary can't be used: {fault}");
+                let mut why = format!("the load generator's summary can't be used: {fault}");
                 if let Some(jumped) = outcome.conditions.clock_jump_ms.filter(|jumped| jumped.abs() >= 1_000) {
                     why = format!("{why}; {}", clock_set(jumped));
                 }
                 return Self::without_results(Phase::Failed, why);
             }
-            None => return Self::without_results(Phase::Failed, "k6 left no summary".to_owned()),
+            None => return Self::without_results(Phase::Failed, "the load generator left no summary".to_owned()),
         };
         let mut figures = parsed.figures_over(evidence.conditions.load_time);
         if !evidence.generators.is_empty() {

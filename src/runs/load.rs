@@ -25,7 +25,7 @@ pub fn describe_with(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<St
     let only = spec.script_scenario.as_ref().map(|name| format!(" ({name})"));
     let version = Some(spec.http_version).filter(|version| *version != HttpVersion::Auto);
     let version = version.map(|version| format!(" over HTTP/{}", version.as_str()));
-    let engine = spec.engine.map(|engine| format!(" with {}", engine.as_str()));
+    let engine = spec.requested_engine.map(|engine| format!(" with {}", engine.as_str()));
     Some([Some(load), scale, only, version, engine].into_iter().flatten().collect())
 }
 

@@ -102,7 +102,7 @@ async fn a_run_without_a_request_says_what_k6_said() {
 
     let script = "export default function () {}";
     let run = bench.run(Request { script, duration_s: 1.0, ..ORDINARY }).await;
-    assert!(sentence(&run, "no_requests").contains("k6 made no HTTP request"), "{run}");
+    assert!(sentence(&run, "no_requests").contains("the load generator made no HTTP request"), "{run}");
 
     // Not the target's address.
     let script = "import http from 'k6/http'; export default function () { http.get('http://127.0.0.1:1/'); }";

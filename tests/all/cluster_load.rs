@@ -110,7 +110,8 @@ async fn replicas_need_a_target_on_kubernetes_and_are_compared_among_themselves(
     let _plain = Agent::start(&app, "plain").await;
     let of = |size: &str, agent: &str| plan_with(&json!({"sizes": [size], "agent": agent}));
     let fault = user.post("/api/v1/experiments", &of("3x1/1GiB", "plain")).await.text();
-    let expected = "can provide 3 x 1 vCPU / 1 GiB; plain starts one instance of it only: replicas need a target of kind \
+    let expected = "can provide 3 x 1 vCPU / 1 GiB; plain starts one instance of it only: replicas need a target of \
+        kind \
                     kubernetes";
     assert!(fault.contains(expected), "{fault}");
     let mut agent = in_cluster(&app, "cluster").await;
@@ -168,5 +169,5 @@ async fn a_generator_with_an_unreadable_summary_fails_the_run() {
     let run = user.run(&runs[0]).await;
     assert_eq!((&run["phase"], &run["verdict"]), (&json!("failed"), &json!("invalid")), "{run}");
     assert_eq!(run["reasons"][0]["code"], "generator_failed");
-    assert!(run["error"].to_string().contains("Pod 2 (node-2): k6's summary can't be used"), "{run}");
+    assert!(run["error"].to_string().contains("Pod 2 (node-2): the load generator's summary can't be used"), "{run}");
 }

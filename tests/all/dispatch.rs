@@ -66,8 +66,15 @@ async fn a_rate_that_k6_missed_makes_a_run_suspect() {
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     // The summary has 51,230 iterations.
-    let loads =
-        [(51_230, "valid", ""), (60_000, "suspect", "k6 started 51,230 of the 60,000 requested iterations (85.4 %)")];
+    let loads = [
+        (51_230, "valid", ""),
+        (
+            60_000,
+            "suspect",
+            "the load generator started 51,230 of the 60,000 requested \
+            iterations (85.4 %)",
+        ),
+    ];
     for (rate, verdict, message) in loads {
         let load = json!({"kind": "rate", "rate": rate, "duration_s": 1.0});
         let (_, runs) = submit(&user, &plan_with(&json!({"load": load}))).await;

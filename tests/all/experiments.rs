@@ -322,11 +322,11 @@ async fn an_unusable_summary_makes_the_run_failed_with_the_reason() {
     let conditions = Conditions { clock_jump_ms: Some(-3_600_000), ..unusable.conditions.clone() };
     agent.end(Outcome { conditions, ..unusable }).await;
     let error = text(&reaches(&app, &user, &runs[0], "failed").await["error"]);
-    assert!(error.starts_with("k6's summary can't be used: metrics.http_reqs"), "{error}");
+    assert!(error.starts_with("the load generator's summary can't be used: metrics.http_reqs"), "{error}");
     assert!(error.ends_with("; the machine's clock was set back by 3,600 s during the run"), "{error}");
     let job = agent.job().await;
     agent.end(Outcome { summary: None, ..outcome(&job, "") }).await;
-    assert_eq!(reaches(&app, &user, &runs[1], "failed").await["error"], "k6 left no summary");
+    assert_eq!(reaches(&app, &user, &runs[1], "failed").await["error"], "the load generator left no summary");
 }
 
 #[tokio::test]

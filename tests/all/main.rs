@@ -36,6 +36,7 @@ mod live;
 mod load_alone;
 mod maintenance;
 mod migrations;
+mod native;
 mod new_run;
 mod new_target;
 mod notes;

@@ -339,7 +339,7 @@ async fn a_generator_that_stops_or_sends_no_summary_fails_the_run() {
             (|part: Outcome| Outcome { ended: Ended::Cancelled, summary: None, ..part }) as fn(Outcome) -> Outcome,
             "bench-02 stopped",
         ),
-        (|part| Outcome { summary: None, ..part }, "bench-02: k6 left no summary"),
+        (|part| Outcome { summary: None, ..part }, "bench-02: the load generator left no summary"),
     ] {
         let site = Site::start(0).await;
         let [_, first, _] = site.parts();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use brewbench_agent::{
-    engine::k6::K6,
+    engine::{k6::K6, native::Native},
     host::idle_wait::IdleWait,
     run::{context::RunContext, execute},
     sandbox::{CGROUP_ROOT, Sandbox},
@@ -97,7 +97,9 @@ impl Bench {
         let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
         let context = RunContext::new(sandbox, k6, targets, work_folder);
         let idle_wait = IdleWait { longest: Duration::ZERO, ..context.idle_wait };
-        let context = RunContext { idle_wait, ..context };
+        let mut context = RunContext { idle_wait, ..context };
+        let program = env!("CARGO_BIN_EXE_brewbench").into();
+        context.engines.native = Some(Native { program, arguments: vec!["generate".to_owned()] });
         // The provoked load also slows down the simulated agent, which runs in this thread.
         let app = App::with(|config| (config.silence, config.lease) = (PATIENCE, PATIENCE)).await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
@@ -114,6 +116,7 @@ impl Bench {
         let agent = Agent::start_with(&app, "rack", |hello| {
             hello.targets = vec![offer];
             hello.any_scenario = true;
+            hello.engines = context.engines.offers();
         })
         .await;
         Some(Self {

@@ -64,7 +64,7 @@ async fn a_k6_that_is_stopped_for_seconds_makes_the_run_invalid() {
     let Some(mut bench) = Bench::start().await else { return };
     let run = stopped(&mut bench, ORDINARY, k6_of).await;
     let text = sentence(&run);
-    assert!(text.contains("k6 stood still") && text.contains("reported nothing"), "{text}");
+    assert!(text.contains("the load generator stood still") && text.contains("reported nothing"), "{text}");
 }
 
 #[tokio::test]

@@ -65,20 +65,23 @@ async fn a_reason_has_value_and_limit_and_is_shown_with_the_run() {
     let pages = user.clone().in_browser();
     let page = pages.get(&format!("/runs/{id}")).await.ok().text();
     let rules = format!("<dd>version {RULES} of the rules");
-    for words in ["k6 was the bottleneck", "(97 %, limit 80 %)", &rules, "/scenarios/hash#limits"] {
+    for words in ["the load generator was the bottleneck", "(97 %, limit 80 %)", &rules, "/scenarios/hash#limits"] {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     let list = pages.get("/runs").await.ok().text();
-    assert!(list.contains("title=\"k6 was the bottleneck"), "{list}");
+    assert!(list.contains("title=\"the load generator was the bottleneck"), "{list}");
     let compared = pages.get(&format!("/compare?runs={id}")).await.ok().text();
-    let why = "Not reliable.</b> <span>The only run is suspect: k6 was the bottleneck";
+    let why = "Not reliable.</b> <span>The only run is suspect: the load generator was the bottleneck";
     assert!(compared.contains(why) && compared.contains("1 suspect"), "{compared}");
     let csv = pages.get(&format!("/api/v1/runs/export?format=csv&runs={id}")).await.ok().text();
     assert!(csv.lines().nth(1).is_some_and(|line| line.ends_with(",generator_busy")), "{csv}");
     let token = app.token_secret(Scope::Read, None).await;
     let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("reason k6 was the bottleneck") && words.contains("(97 %, limit 80 %)"), "{shown}");
+    assert!(
+        words.contains("reason the load generator was the bottleneck") && words.contains("(97 %, limit 80 %)"),
+        "{shown}"
+    );
     let compared = as_user(&app, &token, &["compare", &id]).await.ok();
     assert!(compared.contains("1?") && compared.contains("some of these runs are suspect"), "{compared}");
     let judgement = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
@@ -250,7 +253,8 @@ async fn a_command_re_judges_runs_and_damaged_runs_keep_their_verdict() {
     // Judged by older rules, with a damaged summary, without a series, and with an outdated verdict.
     for (statement, id) in [
         (
-            "update run set verdict = 'suspect', reasons = '[{\"code\":\"x\",\"verdict\":\"suspect\",\"text\":\"y\"}]' where id = ?",
+            "update run set verdict = 'suspect', reasons = \
+                '[{\"code\":\"x\",\"verdict\":\"suspect\",\"text\":\"y\"}]' where id = ?",
             &ids[0],
         ),
         ("update run_summary set body = x'00' where run_id = ?", &ids[1]),

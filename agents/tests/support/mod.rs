@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brewbench_agent::engine::k6::K6;
+use brewbench_agent::engine::native::Native;
 use brewbench_agent::host::idle_wait::IdleWait;
 use brewbench_agent::run::context::RunContext;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
@@ -60,7 +61,8 @@ impl Bench {
         let work = RunContext::new(sandbox, k6, targets, work_folder);
         // These tests do not depend on an idle machine.
         let idle_wait = IdleWait { longest: Duration::ZERO, ..work.idle_wait };
-        let work = RunContext { idle_wait, ..work };
+        let mut work = RunContext { idle_wait, ..work };
+        work.engines.native = Some(Native { program: built("brewbench-load"), arguments: Vec::new() });
         // A profiler names a program by its file, and one restarts itself: neither is possible below a private folder.
         let program = public_copy(&unruly(), folder.path());
         Self { work, agent, program, _folder: folder }

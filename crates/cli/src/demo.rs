@@ -28,6 +28,7 @@ use brewbench::{
 };
 use brewbench_agent::connection::daemon::Options;
 use brewbench_io::client::Client;
+use brewbench_wire::{engine::EngineKind, scenarios};
 use clap::Args;
 use serde::Serialize;
 use tokio::time::{Duration, timeout};
@@ -52,8 +53,8 @@ pub struct Demo {
     /// Then compare rust-hyper with itself in a container [default: without --target, if there is a container engine]
     #[arg(long)]
     containers: bool,
-    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: the smallest that k6 can
-    /// load to its limit]
+    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: the smallest that can be
+    /// loaded to its limit]
     #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
     /// Name of a scenario
@@ -151,6 +152,12 @@ impl Demo {
         outcome
     }
 
+    /// Returns the load generator: for bundled scenarios the native one, which is not the bottleneck on a small machine.
+    fn engine(&self) -> EngineKind {
+        let is_bundled = scenarios::bundled().iter().any(|scenario| scenario.name == self.scenario);
+        if is_bundled { EngineKind::Native } else { EngineKind::K6 }
+    }
+
     /// Returns whether the agent also offers a container.
     async fn offer_container(&self, options: &mut Options) -> anyhow::Result<bool> {
         let is_wanted = self.containers || self.targets.is_empty();
@@ -163,8 +170,11 @@ impl Demo {
         if !self.once {
             sample::import(client).await?;
         }
-        let sizes =
-            if self.sizes.is_empty() { vec![default_size(client, db, &about).await?] } else { self.sizes.clone() };
+        let sizes = if self.sizes.is_empty() {
+            vec![default_size(client, db, &about, self.engine()).await?]
+        } else {
+            self.sizes.clone()
+        };
         let targets =
             if self.targets.is_empty() { DEFAULT_TARGETS.map(str::to_owned).to_vec() } else { self.targets.clone() };
         let measured = self.experiment(client, targets, sizes.clone()).await?;
@@ -197,6 +207,7 @@ impl Demo {
             warm_up_s: Some(self.warm_up),
             repetitions: self.repeat,
             agent: Some(AGENT.to_owned()),
+            engine: Some(self.engine()),
             ..Plan::default()
         };
         let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
@@ -229,35 +240,41 @@ async fn agent(client: &Client, events: Events) -> anyhow::Result<About> {
     timeout(AGENT_START, connected).await.context("the agent did not connect within 30 s")?
 }
 
-/// Cores for k6 per core of the target. For `hash`, k6 needs twice the CPU time of a bundled target: 0.13 ms a request,
-/// against 0.06 to 0.07 ms. With fewer cores targets would wait for k6 and look equally fast.
-const K6_CORES_PER_CORE: f64 = 3.0;
+/// Cores for the load generator per core of the target. For `hash`, k6 needs twice the CPU time of a bundled target:
+/// 0.13 ms a request, against 0.06 to 0.07 ms. With fewer cores targets would wait for it and look equally fast.
+fn cores_per_core(engine: EngineKind) -> f64 {
+    match engine {
+        EngineKind::K6 => 3.0,
+        // A tenth of the time of k6.
+        EngineKind::Native => 0.5,
+    }
+}
 
 /// The size that is added on a machine too small for the stored ones.
 const SMALL: (f64, u64) = (0.25, 256 << 20);
 
-/// Returns the smallest size that k6 can load to its limit on this machine. Adds one if there is none.
-async fn default_size(client: &Client, db: &Db, about: &About) -> anyhow::Result<String> {
+/// Returns the smallest size that a load generator can load to its limit on this machine. Adds one if there is none.
+async fn default_size(client: &Client, db: &Db, about: &About, engine: EngineKind) -> anyhow::Result<String> {
     let sizes: SizeList = client.get("api/v1/sizes").await?;
     // Counts physical cores: a hyperthread is less than a core, and the target does not share its cores.
     let cores = about.physical_cores.unwrap_or(about.cores);
-    let fit = sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes));
+    let fit = sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes, engine));
     if let Some(smallest) = fit.min_by(|a, b| a.vcpus.total_cmp(&b.vcpus)) {
         return Ok(smallest.name);
     }
     let (vcpus, memory_bytes) = SMALL;
     let size = MachineSize { name: size_name(vcpus, memory_bytes, 1), vcpus, memory_bytes, replicas: 1 };
-    if !leaves_room(&size, cores, about.memory_bytes) {
+    if !leaves_room(&size, cores, about.memory_bytes, engine) {
         bail!("no machine size fits this machine; set --size, or add a size with `brewbench size new`")
     }
     let added = catalog::api::store_size(db, size, &Caller::owner()).await;
     Ok(added.with_context(|| format!("cannot add a size of {vcpus} vCPU"))?.name)
 }
 
-/// Whether k6 has enough cores beside a target of this size. On a single core, every size passes.
-fn leaves_room(size: &MachineSize, cores: u32, memory_bytes: u64) -> bool {
+/// Whether a load generator has enough cores beside a target of this size. On a single core, every size passes.
+fn leaves_room(size: &MachineSize, cores: u32, memory_bytes: u64, engine: EngineKind) -> bool {
     let rest = f64::from(cores) - size.vcpus.ceil();
-    size.memory_bytes <= memory_bytes && (cores <= 1 || size.vcpus * K6_CORES_PER_CORE <= rest)
+    size.memory_bytes <= memory_bytes && (cores <= 1 || size.vcpus * cores_per_core(engine) <= rest)
 }
 
 #[cfg(test)]
@@ -265,12 +282,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k6_gets_three_times_the_cores_of_the_target() {
-        let fits = |cores, vcpus| {
-            leaves_room(&MachineSize { name: String::new(), vcpus, memory_bytes: 1 << 30, replicas: 1 }, cores, 8 << 30)
+    fn a_load_generator_gets_the_cores_that_it_needs() {
+        let fits_with = |engine, cores, vcpus| {
+            let size = MachineSize { name: String::new(), vcpus, memory_bytes: 1 << 30, replicas: 1 };
+            leaves_room(&size, cores, 8 << 30, engine)
         };
+        let fits = |cores, vcpus| fits_with(EngineKind::K6, cores, vcpus);
         assert!(fits(2, 0.25) && !fits(2, 0.5) && !fits(2, 1.0));
         assert!(fits(4, 1.0) && !fits(4, 2.0));
         assert!(fits(8, 2.0) && fits(1, 1.0));
+        let fits = |cores, vcpus| fits_with(EngineKind::Native, cores, vcpus);
+        assert!(fits(2, 1.0) && !fits(2, 2.0) && fits(4, 2.0));
     }
 }

@@ -1,10 +1,8 @@
 //! What a load generator reports: one JSON object a line.
 
-mod histogram;
-
 use std::collections::BTreeMap;
 
-use brewbench_wire::histogram::Histogram;
+use brewbench_wire::histogram::{Histogram, sparse};
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Latencies;
@@ -49,10 +47,10 @@ pub struct Second {
     /// Share of the time that the busiest thread worked.
     pub busy: f64,
     /// Durations of successful requests.
-    #[serde(with = "histogram")]
+    #[serde(with = "sparse")]
     pub succeeded: Histogram,
     /// Durations of failed requests.
-    #[serde(rename = "failed_durations", with = "histogram")]
+    #[serde(rename = "failed_durations", with = "sparse")]
     pub failed_durations: Histogram,
 }
 
@@ -146,7 +144,7 @@ pub struct Distribution {
     /// The highest, nanoseconds.
     pub max_ns: Option<u64>,
     /// All, with their exact sum.
-    #[serde(with = "histogram")]
+    #[serde(with = "sparse")]
     pub histogram: Histogram,
 }
 

@@ -65,6 +65,21 @@ struct WrittenRequest {
     expect: Option<Spanned<Expect>>,
 }
 
+/// Replaces each `${NAME}` in the text of a request list by a value, as a part of a TOML string. The error is a sentence.
+pub fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> Result<String, String> {
+    let mut parts = text.split("${");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').ok_or("a `${` without its `}`")?;
+        let value = value(name).ok_or_else(|| format!("${{{name}}} has no value: give this parameter a default"))?;
+        // What JSON escapes, TOML escapes alike.
+        let quoted = serde_json::Value::from(value).to_string();
+        filled.push_str(&quoted[1..quoted.len() - 1]);
+        filled.push_str(rest);
+    }
+    Ok(filled)
+}
+
 /// Reads a request list. `file` returns the content of a file that it names.
 pub fn read(text: &str, file: impl Fn(&str) -> Result<Vec<u8>, String>) -> Result<RequestList, ListError> {
     let error = |at: Range<usize>, fault: String| ListError { line: line(text, at.start), text: fault };

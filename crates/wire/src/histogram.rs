@@ -4,6 +4,7 @@
 //! up to 2^(i/2^schema) seconds. With k6's schema 3 a bucket is 9 % wide.
 
 pub mod quantile;
+pub mod sparse;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

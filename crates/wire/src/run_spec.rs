@@ -68,7 +68,7 @@ pub struct RunSpec {
     pub http_version: HttpVersion,
     /// The load generator that was asked for; null for k6, and for an import.
     #[serde(default)]
-    pub engine: Option<EngineKind>,
+    pub requested_engine: Option<EngineKind>,
     /// The only one of the script's scenarios (k6's word for a function with a load) that runs; null for all.
     #[serde(default)]
     pub script_scenario: Option<String>,
@@ -143,7 +143,7 @@ impl RunSpec {
     /// Returns the spec without what sets the load.
     #[must_use]
     pub fn without_load(self) -> Self {
-        Self { load: None, vus: None, engine: None, http_version: HttpVersion::Auto, scale: None, ..self }
+        Self { load: None, vus: None, requested_engine: None, http_version: HttpVersion::Auto, scale: None, ..self }
     }
 
     /// Returns the capabilities that each load generator must have, with the field of a plan that needs them.
@@ -162,7 +162,7 @@ impl RunSpec {
 
     /// Returns the load generator.
     pub fn engine(&self) -> EngineKind {
-        self.engine.unwrap_or_default()
+        self.requested_engine.unwrap_or_default()
     }
 
     /// Returns the number of instances of the target.
@@ -191,7 +191,7 @@ impl RunSpec {
             ("replicas", json!(self.replicas()), json!(1)),
             ("cluster_generators", json!(self.cluster_generators), json!(0)),
             ("http_version", json!(self.http_version), json!(HttpVersion::Auto)),
-            ("engine", json!(self.engine), json!(null)),
+            ("engine", json!(self.requested_engine), json!(null)),
             ("script_scenario", json!(self.script_scenario), json!(null)),
             ("scale", json!(self.scale), json!(null)),
         ];

@@ -47,7 +47,8 @@ pub(super) fn busy(context: &Context<'_>, used: f64, cores: f64, target: &Span, 
         None => format!("{:.2}", target.target()),
     };
     let text = format!(
-        "k6 was the bottleneck: in its busiest third it used {used:.2} of its {cores} core{}, the target {target}; a faster \
+        "the load generator was the bottleneck: in its busiest third it used {used:.2} of its {cores} core{}, the \
+            target {target}; a faster \
          target would look the same",
         if cores > 1.0 { "s" } else { "" },
     );
@@ -66,7 +67,8 @@ fn delayed(context: &Context<'_>, all: &Span, limits: &Limits) -> Option<Reason>
         return None;
     }
     let text = format!(
-        "the latencies are partly k6's: on its {cores} core{} its threads ran for {running:.2} and waited for {waiting:.2} of \
+        "the latencies are partly the load generator's: on its {cores} core{} its threads ran for {running:.2} and \
+            waited for {waiting:.2} of \
          the time; give it more cores, or lower the load",
         if cores > 1.0 { "s" } else { "" },
     );
@@ -85,7 +87,7 @@ pub(super) fn throttled(share: f64, limits: &Limits) -> Option<Reason> {
     if share <= limit {
         return None;
     }
-    let text = format!("a CPU quota throttled k6 for {} of the measured time", Unit::Share.text(share));
+    let text = format!("a CPU quota throttled the load generator for {} of the measured time", Unit::Share.text(share));
     Some(Reason::new("generator_throttled", Verdict::Suspect, text).with(share, limit, Unit::Share))
 }
 

@@ -95,14 +95,19 @@ fn on_agent(agent: &str, reason: Reason) -> Reason {
 /// Judges a generator that made no request, or measured for less time than the others.
 fn share(figures: Share, longest: f64, limits: &Limits) -> Option<Reason> {
     if figures.requests == 0 {
-        let reason = Reason::new("generator_idle", Verdict::Suspect, "k6 made no request of its part of the load");
+        let reason = Reason::new(
+            "generator_idle",
+            Verdict::Suspect,
+            "the load generator made no request of its part \
+            of the load",
+        );
         return Some(reason.with(0.0, 1.0, Unit::Count));
     }
     let (kept, least) = (figures.measured_ms / longest, limits.get(Limit::EndedEarly));
     let seconds = |ms: f64| Unit::Seconds.text(ms / 1_000.0);
     (longest > 0.0 && kept < least).then(|| {
         let text = format!(
-            "k6 measured for {}, another generator for {}: the load was lower than requested",
+            "the load generator measured for {}, another generator for {}: the load was lower than requested",
             seconds(figures.measured_ms),
             seconds(longest)
         );

@@ -61,7 +61,7 @@ pub(super) fn steal(steal: f64, share: f64, limits: &Limits) -> Option<Reason> {
 /// CPU use of programs other than target and k6, in cores.
 pub(super) struct Others {
     used: f64,
-    /// How many threads of target and k6 waited for a processor on average, if known.
+    /// How many threads of target and load generator waited for a processor on average, if known.
     waiting: Option<f64>,
     /// Number of cores that it was measured on.
     cores: f64,
@@ -85,7 +85,8 @@ impl Others {
     }
 }
 
-/// Returns how many threads of target and k6 waited for a processor on average; None if the agent did not measure it.
+/// Returns how many threads of target and load generator waited for a processor on average; None if the agent did not
+/// measure it.
 fn waiting(conditions: &Conditions) -> Option<f64> {
     let CoreUse { elapsed_us, target_waited_us, generator_waited_us, .. } = conditions.core_use?;
     let waited_us = target_waited_us?.saturating_add(generator_waited_us?);
@@ -107,7 +108,7 @@ pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Re
     let Some(waiting) = waiting else {
         return Some(Reason::new("host_disturbed", Verdict::Suspect, text).with(share, limit, Unit::Share));
     };
-    let text = format!("{text}; {waiting:.2} threads of target and k6 waited for a core on average");
+    let text = format!("{text}; {waiting:.2} threads of target and load generator waited for a core on average");
     let (waited, limit) = (waiting / cores, limits.get(Limit::HostWaited));
     let reason = if waited > limit {
         Reason::new("host_disturbed", Verdict::Suspect, text)

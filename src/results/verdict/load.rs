@@ -70,7 +70,9 @@ fn no_requests(context: Option<&Context<'_>>) -> String {
             let interrupted = count(interrupted);
             format!("no request finished: {interrupted} iterations were still in progress at the end of the load")
         }
-        None if context.is_some() => "k6 made no HTTP request: requests of other protocols are not measured".to_owned(),
+        None if context.is_some() => "the load generator made no HTTP request: requests of other protocols are not \
+            measured"
+            .to_owned(),
         None => "no request was made".to_owned(),
     }
 }
@@ -135,7 +137,8 @@ fn rate(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reaso
     let (share, limit) = (dropped as f64 / all.max(1) as f64, limits.get(Limit::IterationsDropped));
     if share > limit {
         let text = format!(
-            "k6 could not start {} of {} iterations in time ({}), because {}: the load was lower than requested",
+            "the load generator could not start {} of {} iterations in time ({}), because {}: the load was lower \
+                than requested",
             count(dropped),
             count(all),
             Unit::Share.text(share),
@@ -150,7 +153,7 @@ fn rate(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reaso
     let (kept, least) = (started as f64 / requested, limits.get(Limit::RateNotKept));
     if (started as f64) < requested * least - ROUNDING {
         let text = format!(
-            "k6 started {} of the {} requested iterations ({:.1} %): the load was too low",
+            "the load generator started {} of the {} requested iterations ({:.1} %): the load was too low",
             count(started),
             Unit::Count.text(requested.round()),
             kept * 100.0

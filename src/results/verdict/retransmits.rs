@@ -33,7 +33,7 @@ pub(super) fn judge(conditions: &Conditions, slowest_ms: Option<f64>, limits: &L
         return None;
     }
     let counts = format!("{} of {}", count(lost), count(sent));
-    let text = format!("{counts} TCP segments between k6 and the target were lost and sent again");
+    let text = format!("{counts} TCP segments between load generator and target were lost and sent again");
     let is_loopback = conditions.network.as_ref().is_none_or(|network| network.interface.is_none());
     let slowest = slowest_ms.map(|ms| format!("; the slowest request took {}", Unit::Milliseconds.text(ms)));
     let slowest = slowest.unwrap_or_default();
@@ -62,7 +62,8 @@ fn of_machine(conditions: &Conditions, limit: f64) -> Option<Reason> {
     let share = again as f64 / all as f64;
     (share > limit && again >= MIN_LOST).then(|| {
         let text = format!(
-            "{} of {} TCP segments of the whole machine were sent again; unknown how many were lost, and whose they are",
+            "{} of {} TCP segments of the whole machine were sent again; unknown how many were lost, and whose they \
+                are",
             count(again),
             count(all)
         );

@@ -45,7 +45,7 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
 pub(super) fn part(counts: Option<SeriesContent>, requests: u64, limits: &Limits) -> Option<Reason> {
     let limit = limits.get(Limit::SeriesIncomplete);
     let Some(counts) = counts.filter(|counts| counts.seconds > 0) else {
-        let text = "k6 reported no time series";
+        let text = "the load generator reported no time series";
         return Some(Reason::new(CODE, Verdict::Suspect, text).with(0.0, limit, Unit::Share));
     };
     let share = counts.requests as f64 / requests.max(1) as f64;
@@ -71,10 +71,10 @@ fn gaps(counts: SeriesContent) -> Vec<(u64, String)> {
     let unsampled = u64::from(counts.samples < 2);
     [
         (uneven, format!("{missing_seconds} seconds were late, {doubled_seconds} doubled")),
-        (restarts, format!("k6 restarted {restarts} times")),
-        (damaged, format!("{damaged} reports of k6 could not be parsed")),
+        (restarts, format!("the load generator restarted {restarts} times")),
+        (damaged, format!("{damaged} reports of the load generator could not be parsed")),
         (dropped_values, format!("{dropped_values} values were dropped: too many different tags")),
-        (unfinished, "k6 did not report its end".to_owned()),
+        (unfinished, "the load generator did not report its end".to_owned()),
         (unsampled, "CPU and memory were not sampled".to_owned()),
     ]
     .into_iter()

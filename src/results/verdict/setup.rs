@@ -33,7 +33,8 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
         reasons.push(Reason::new("emulated", Verdict::Suspect, text));
     }
     if context.conditions.shares_cores == Some(true) {
-        let text = "other Pods could use the target's cores: its node gives cores of their own to whole vCPUs only, and only \
+        let text = "other Pods could use the target's cores: its node gives cores of their own to whole vCPUs only, \
+            and only \
                     with the CPU manager policy `static`";
         reasons.push(Reason::note("shares_node", text));
     }
@@ -49,7 +50,7 @@ fn shared_cores(context: &Context<'_>) -> Option<Reason> {
     if !context.generators.is_empty() || (!cores.generator.is_empty() && shared == 0) {
         return None;
     }
-    let text = "k6 had no core of its own: it took CPU time from the target";
+    let text = "the load generator had no core of its own: it took CPU time from the target";
     let reason = Reason::new("shared_cores", Verdict::Suspect, text);
     let known = !cores.generator.is_empty();
     Some(if known { reason.with(shared as f64, 0.0, Unit::Count) } else { reason })
@@ -66,7 +67,8 @@ fn physical_cores(placement: Placement) -> Option<Reason> {
             Some(Reason::note("sibling_threads", text))
         }
         Placement::SharedPhysicalCore => {
-            let text = "k6 ran on hyperthreads of the target's physical cores and took CPU time from it: the machine has \
+            let text = "the load generator ran on hyperthreads of the target's physical cores and took CPU time from \
+                it: the machine has \
                        too few cores";
             Some(Reason::new("shared_physical_core", Verdict::Suspect, text))
         }

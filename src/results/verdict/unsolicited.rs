@@ -18,7 +18,8 @@ pub(super) fn judge(context: &Context<'_>) -> Option<Reason> {
     let of_generators = context.generators.iter().map(|one| one.generator_log.as_str());
     is_logged([context.generator_log].into_iter().chain(of_generators)).then(|| {
         let text =
-            "the target sent more than was requested: k6 got responses without a request, and closed their connections";
+            "the target sent more than was requested: the load generator got responses without a request, and closed \
+                their connections";
         Reason::new("unsolicited_response", Verdict::Suspect, text)
     })
 }

@@ -70,12 +70,12 @@ impl Span {
         self.generator / self.elapsed
     }
 
-    /// Returns the share of the time for which a quota throttled k6, on this many cores.
+    /// Returns the share of the time for which a quota throttled the load generator, on this many cores.
     pub fn generator_throttled(&self, cores: f64) -> f64 {
         throttled_share(self.generator_throttled, self.elapsed, cores)
     }
 
-    /// Returns the share of the time for which a quota throttled k6, summed over its cores.
+    /// Returns the share of the time for which a quota throttled the load generator, summed over its cores.
     pub fn generator_throttled_sum(&self) -> f64 {
         self.generator_throttled / self.elapsed
     }

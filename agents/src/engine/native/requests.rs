@@ -87,32 +87,13 @@ fn read(scenario: &Scenario, parameters: &BTreeMap<String, String>) -> Result<Re
     let text = scenario
         .request_list()
         .ok_or_else(|| format!("the scenario has no {REQUESTS}, which the native load generator needs"))?;
-    let text = filled(text, &scenario.defaults, parameters).map_err(|fault| format!("{REQUESTS}: {fault}"))?;
+    let value = |name: &str| parameters.get(name).or_else(|| scenario.defaults.get(name)).map(String::as_str);
+    let text = request_list::fill(text, value).map_err(|fault| format!("{REQUESTS}: {fault}"))?;
     let file = |path: &str| {
         let content = scenario.files.get(path).ok_or("it is not among the files of the scenario")?;
         Ok(content.bytes().to_vec())
     };
     request_list::read(&text, file).map_err(|fault| format!("{REQUESTS}: {fault}"))
-}
-
-/// Replaces each `${NAME}` by the parameter of this name, as a part of a TOML string. The error is a sentence.
-fn filled(
-    text: &str,
-    defaults: &BTreeMap<String, String>,
-    parameters: &BTreeMap<String, String>,
-) -> Result<String, String> {
-    let mut parts = text.split("${");
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (name, rest) = part.split_once('}').ok_or("a `${` without its `}`")?;
-        let value = parameters.get(name).or_else(|| defaults.get(name));
-        let value = value.ok_or_else(|| format!("${{{name}}} has no value: give the scenario this parameter"))?;
-        // What JSON escapes, TOML escapes alike.
-        let quoted = serde_json::Value::from(value.as_str()).to_string();
-        filled.push_str(&quoted[1..quoted.len() - 1]);
-        filled.push_str(rest);
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]
@@ -139,7 +120,7 @@ mod tests {
     #[test]
     fn a_list_that_can_not_be_read_is_named_with_its_line() {
         let fault = list("[[request]]\npath = \"/${SIZE}\"", &[]).expect_err("no value");
-        assert_eq!(fault, "requests.toml: ${SIZE} has no value: give the scenario this parameter");
+        assert_eq!(fault, "requests.toml: ${SIZE} has no value: give this parameter a default");
         let fault = list("[[request]]\npaths = \"paths.txt\"", &[]).expect_err("no file");
         assert!(fault.starts_with("requests.toml: line 2: paths: paths.txt: it is not among"), "{fault}");
         let fault = check(&Scenario::of_script("x", "")).expect_err("no list");

@@ -1,14 +1,16 @@
 //! Collects the files of a scenario: of a folder, of an archive, or of a script and what it needs.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
+use brewbench_load::request_list;
 use brewbench_wire::scenario::{
-    Content, MAX_BYTES, MAX_FILES, REMOTE, entry, imports,
+    Content, MAX_BYTES, MAX_FILES, REMOTE, REQUESTS, entry, imports,
     unpack::{self, Unpacked},
 };
 use tokio::process::Command;
@@ -80,12 +82,32 @@ async fn script(path: &Path, defaults: &[(String, String)]) -> anyhow::Result<Co
         let entry = entry.map_or_else(|| entry::find(&files), Ok);
         return Ok(Collected { entry: entry.map_err(|fault| anyhow!("{}: {fault}", path.display()))?, files });
     }
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return list(path, bytes, defaults);
+    }
     if let Some(packed) = pack(path, defaults).await {
         let Unpacked { entry, files } = packed?;
         return Ok(Collected { entry: entry.context("k6 archive names no script")?, files });
     }
     let name = utf8(path.file_name().map_or(path, Path::new))?.to_owned();
     Ok(Collected { files: BTreeMap::from([(name.clone(), bytes.into())]), entry: name })
+}
+
+/// Collects a request list with the files that it names.
+fn list(path: &Path, bytes: Vec<u8>, defaults: &[(String, String)]) -> anyhow::Result<Collected> {
+    let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
+    let (folder, named) = (path.parent().unwrap_or(path), RefCell::new(BTreeMap::new()));
+    let file = |name: &str| {
+        let bytes = fs::read(folder.join(name)).map_err(|error| error.to_string())?;
+        named.borrow_mut().insert(name.to_owned(), Content::from(bytes.clone()));
+        Ok(bytes)
+    };
+    let value = |name: &str| defaults.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
+    let filled = request_list::fill(&text, value).map_err(|fault| anyhow!("{}: {fault}", path.display()))?;
+    request_list::read(&filled, file).map_err(|fault| anyhow!("{}: {fault}", path.display()))?;
+    let mut files = named.into_inner();
+    files.insert(REQUESTS.to_owned(), text.into());
+    Ok(Collected { entry: REQUESTS.to_owned(), files })
 }
 
 /// Has k6 archive a script with all that it imports and opens; none if there is no k6 in `PATH`. This executes the

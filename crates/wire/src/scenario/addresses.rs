@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Content, Scenario, imports, is_module};
+use super::{Content, REQUESTS, Scenario, imports, is_module};
 use crate::variables;
 
 /// The whole address: `http://127.0.0.1:8080`.
@@ -55,7 +55,8 @@ fn has_address(scenario: &Scenario) -> bool {
 
 /// Finds what may be the target's address in a scenario; none if its runs get the address.
 pub fn find(scenario: &Scenario) -> Option<Vec<Address>> {
-    if has_address(scenario) {
+    // A request list has paths only.
+    if scenario.entry == REQUESTS || has_address(scenario) {
         return None;
     }
     let mut found: BTreeMap<String, String> = BTreeMap::new();

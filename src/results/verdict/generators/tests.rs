@@ -122,7 +122,8 @@ fn an_idle_or_early_generator_is_suspect() {
     assert_eq!((reason.observed, reason.limit, reason.unit), (Some(0.899), Some(0.9), Some(Unit::Share)));
     assert_eq!(
         reason.text,
-        "on bench-02: k6 measured for 8.99 s, another generator for 10 s: the load was lower than requested"
+        "on bench-02: the load generator measured for 8.99 s, another generator for 10 s: the load was lower than \
+            requested"
     );
 }
 
@@ -149,7 +150,7 @@ fn a_busy_generator_is_suspect_unless_the_target_is_saturated() {
     let busy = |all: &mut [GeneratorRecord]| all[1].used.as_mut().expect("known").thirds[1] = 1.9;
     let reason = suspect("generator_busy", busy);
     assert_eq!((reason.observed, reason.limit), (Some(0.95), Some(0.8)));
-    assert!(reason.text.starts_with("on bench-03: k6 was the bottleneck"), "{reason:?}");
+    assert!(reason.text.starts_with("on bench-03: the load generator was the bottleneck"), "{reason:?}");
     assert_eq!(judged_with(&of_host(990_000), busy).reasons, []);
 }
 
@@ -228,5 +229,5 @@ fn a_reason_of_many_generators_is_given_once() {
     };
     assert_eq!(judged(4).len(), 4);
     let [reason] = judged(100).try_into().expect("one reason");
-    assert_eq!(reason.text, "on Pod 1 and 99 others: k6 made no request of its part of the load");
+    assert_eq!(reason.text, "on Pod 1 and 99 others: the load generator made no request of its part of the load");
 }

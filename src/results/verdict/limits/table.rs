@@ -144,7 +144,8 @@ impl Limit {
                 SHARE,
                 FEW,
                 "maximum share of failed requests",
-                "so few failures move no percentile up to the p99, the furthest one compared, by more than a hundredth of its tail",
+                "so few failures move no percentile up to the p99, the furthest one compared, by more than a \
+                    hundredth of its tail",
             ),
             Self::RequestsFailedInvalid => define(
                 "requests_failed_invalid",
@@ -221,7 +222,8 @@ impl Limit {
                 (Unit::Share, 100.0),
                 0.7,
                 "maximum running and waiting threads of k6, as a share of its cores, while the target is not saturated",
-                "measured: at 58 % k6 adds a seventh to the p99 of a target that waits 5 ms, at 87 % two fifths, at 108 % three quarters",
+                "measured: at 58 % k6 adds a seventh to the p99 of a target that waits 5 ms, at 87 % two fifths, at \
+                    108 % three quarters",
             ),
             Self::TargetBusy => define(
                 "target_busy",
@@ -269,8 +271,10 @@ impl Limit {
                 "host_waited",
                 (Unit::Share, 100.0),
                 0.2,
-                "maximum waiting threads of target and k6, as a share of the run's cores, while other programs use them",
-                "measured: 11 to 15 % beside programs of low priority, which change throughput by 1 %; 37 % and more beside \
+                "maximum waiting threads of target and k6, as a share of the run's cores, while other programs use \
+                    them",
+                "measured: 11 to 15 % beside programs of low priority, which change throughput by 1 %; 37 % and more \
+                    beside \
                  competing ones, which halve it",
             ),
             Self::NotSteadyRate => define(
@@ -326,7 +330,7 @@ impl Limit {
                 "retransmits",
                 SHARE,
                 0.001,
-                "maximum share of TCP segments between k6 and the target that are lost",
+                "maximum share of TCP segments between load generator and target that are lost",
                 "each delays its request by a round trip at least: above 0.1 % the p99.9 is the network's",
             ),
             Self::OtherOrigin => define(
@@ -348,7 +352,8 @@ impl Limit {
                 SHARE,
                 0.2,
                 "share of the load without any response above which a run is invalid",
-                "throughput is a fifth too low then, more than most differences; below, a pause may be the target's own",
+                "throughput is a fifth too low then, more than most differences; below, a pause may be the target's \
+                    own",
             ),
         }
     }

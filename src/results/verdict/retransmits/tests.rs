@@ -38,7 +38,7 @@ fn no_delay_is_claimed_that_the_slowest_request_refutes() {
         far.text
     );
     let late = only(&case([86_039, 1_113, 13], 412.0, None), "retransmits", Verdict::Suspect);
-    assert!(late.text.starts_with("1,100 of 86,039 TCP segments between k6 and the target"), "{}", late.text);
+    assert!(late.text.starts_with("1,100 of 86,039 TCP segments between load generator and target"), "{}", late.text);
     assert!(
         late.text.ends_with("or by 200 ms or more after a timeout; the slowest request took 412 ms"),
         "{}",

@@ -17,7 +17,7 @@ pub struct Pause {
     pub to_ms: f64,
     /// How much of it had no response, milliseconds.
     idle_ms: f64,
-    /// Whether k6 reported nothing, although it does so once a second.
+    /// Whether the load generator reported nothing, although it does so once a second.
     pub is_silent: bool,
     /// How it ended.
     pub end: End,

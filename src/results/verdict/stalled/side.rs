@@ -46,15 +46,20 @@ pub fn describe(stall: &Pause, all: &[Pause], window: &Window, context: &Context
         spans.iter().any(|(from, to, _)| to - from > LATE_MS && *from < stall.to_ms && *to > stall.from_ms);
     if stall.is_silent {
         return match generator {
-            _ if has_late_sample => "; the machine stood still: neither k6 nor the agent reported anything".to_owned(),
+            _ if has_late_sample => "; the machine stood still: neither the load generator nor the agent reported \
+                anything"
+                .to_owned(),
             Some((now, usual)) if is_still((now, usual)) => {
-                format!("; k6 stood still: it used {now:.2} cores, usually {usual:.2}, and reported nothing")
+                format!(
+                    "; the load generator stood still: it used {now:.2} cores, usually {usual:.2}, and reported \
+                    nothing"
+                )
             }
-            _ => "; k6 reported nothing".to_owned(),
+            _ => "; the load generator reported nothing".to_owned(),
         };
     }
     let Some((now, usual)) = target.filter(|(_, usual)| *usual >= MIN_CORES) else {
-        return "; k6 kept reporting".to_owned();
+        return "; the load generator kept reporting".to_owned();
     };
     let is_throttled = spans.iter().filter(|(from, to, _)| is_within(*from, *to, stall)).any(|(from, to, usage)| {
         let throttled_ms = usage.target.throttled_us.unwrap_or(0) as f64 / 1_000.0;
@@ -67,7 +72,7 @@ pub fn describe(stall: &Pause, all: &[Pause], window: &Window, context: &Context
     } else {
         "the target was busy, but answered nothing"
     };
-    format!("; {what}: it used {now:.2} cores, usually {usual:.2}, while k6 kept reporting")
+    format!("; {what}: it used {now:.2} cores, usually {usual:.2}, while the load generator kept reporting")
 }
 
 /// Returns the mean CPU use in these spans; None if there is none, or it is unknown.

@@ -53,8 +53,9 @@ fn a_target_that_stands_still_is_described() {
     target_stops(&mut case, 4..8);
     let found = reason(&case).expect("a reason");
     assert_eq!((found.verdict, found.observed, found.limit), (Verdict::Invalid, Some(0.3), Some(0.2)));
-    let expected = "no response from second 3 to 6: 3 s of 10 s of load; the target stood still: it used 0.00 cores, usually \
-                    0.50, while k6 kept reporting";
+    let expected = "no response from second 3 to 6: 3 s of 10 s of load; the target stood still: it used 0.00 cores, \
+        usually \
+                    0.50, while the load generator kept reporting";
     assert_eq!(found.text, expected);
     let short =
         reason(&run([1_000, 1_000, 1_000, 0, 900, 1_000, 1_000, 1_000, 1_000, 1_000], 1_200.0)).expect("a reason");
@@ -97,14 +98,14 @@ fn a_load_generator_that_stands_still_is_described() {
     case.window().usage[4..8].iter_mut().for_each(|usage| usage.generator.cpu_us = Some(0));
     let found = reason(&case).expect("a reason");
     assert!(
-        found.text.starts_with("no response from second 3 to 7: 3 s of 10 s of load; k6 stood still"),
+        found.text.starts_with("no response from second 3 to 7: 3 s of 10 s of load; the load generator stood still"),
         "{}",
         found.text
     );
     case.window().usage.drain(4..7);
     let found = reason(&case).expect("a reason");
     assert!(
-        found.text.ends_with("the machine stood still: neither k6 nor the agent reported anything"),
+        found.text.ends_with("the machine stood still: neither the load generator nor the agent reported anything"),
         "{}",
         found.text
     );

@@ -118,7 +118,10 @@ fn what_a_run_lost_to_others_counts_and_not_what_they_used() {
     assert_eq!(verdicts(&beside(Some(3_500_000), None)), both(Verdict::Suspect, Verdict::Suspect), "unknown waits");
     let reasons = beside(Some(90_000_000), Some(0)).judge().reasons;
     assert_eq!((reasons[0].observed, reasons[0].limit), (Some(4.5), Some(0.2)));
-    assert!(reasons[0].text.ends_with("9.00 threads of target and k6 waited for a core on average"), "{reasons:?}");
+    assert!(
+        reasons[0].text.ends_with("9.00 threads of target and load generator waited for a core on average"),
+        "{reasons:?}"
+    );
     let mut alone = beside(Some(90_000_000), Some(0));
     (alone.conditions.core_use.as_mut().expect("known").busy_us, alone.conditions.idle_wait) = (8_500_000, None);
     fine(&alone);

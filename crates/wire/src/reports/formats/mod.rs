@@ -29,7 +29,7 @@ mod k6_points;
 mod k6_text;
 mod k6_units;
 mod locust;
-mod native;
+pub mod native;
 mod nighthawk;
 mod oha_json;
 mod siege;

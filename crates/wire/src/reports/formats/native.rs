@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::format::{Format, Reader};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, sparse};
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report, Since};
 use crate::reports::time::Time;
 
@@ -23,7 +23,13 @@ pub(super) const FORMAT: Format = Format {
     },
 };
 
-#[derive(Deserialize)]
+/// Merges the summaries of several generators of one load; `None` unless all are of this format.
+pub fn merged(texts: &[&str]) -> Option<String> {
+    let all: Option<Vec<Native>> = texts.iter().map(|text| serde_json::from_str(text).ok()).collect();
+    serde_json::to_string(&all?.into_iter().reduce(Native::plus)?).ok()
+}
+
+#[derive(Serialize, Deserialize)]
 struct Native {
     planned_ms: u64,
     elapsed_ms: u64,
@@ -31,6 +37,8 @@ struct Native {
     connections: Option<u64>,
     #[serde(default)]
     open: bool,
+    #[serde(default)]
+    scheduling: Option<Distribution>,
     threads: u64,
     requests: u64,
     failed: u64,
@@ -49,33 +57,57 @@ struct Native {
     busy: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Errors {
     count: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Distribution {
     min_ns: Option<u64>,
     max_ns: Option<u64>,
-    #[serde(deserialize_with = "histogram")]
+    #[serde(with = "sparse")]
     histogram: Histogram,
 }
 
-fn histogram<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Histogram, D::Error> {
-    #[derive(Deserialize)]
-    struct Sparse {
-        schema: i8,
-        zero: u64,
-        sum_ns: u64,
-        buckets: Vec<(i32, u64)>,
-    }
-    let Sparse { schema, zero, sum_ns, buckets } = Sparse::deserialize(deserializer)?;
-    let histogram = Histogram::new(schema, zero, sum_ns, buckets);
-    histogram.ok_or_else(|| serde::de::Error::custom("a bucket that does not exist"))
-}
-
 impl Native {
+    /// Adds another generator of the same load.
+    fn plus(mut self, other: Self) -> Self {
+        for (kind, errors) in other.errors {
+            let own = self.errors.entry(kind).or_insert(Errors { count: 0 });
+            own.count = own.count.saturating_add(errors.count);
+        }
+        let mut statuses: BTreeMap<u16, u64> = self.statuses.into_iter().collect();
+        for (status, count) in other.statuses {
+            let own = statuses.entry(status).or_default();
+            *own = own.saturating_add(count);
+        }
+        Self {
+            planned_ms: self.planned_ms.max(other.planned_ms),
+            elapsed_ms: self.elapsed_ms.max(other.elapsed_ms),
+            // Each knows the connections of all generators.
+            connections: self.connections.max(other.connections),
+            open: self.open,
+            scheduling: self.scheduling.zip(other.scheduling).map(|(one, other)| one.plus(&other)),
+            threads: self.threads.saturating_add(other.threads),
+            requests: self.requests.saturating_add(other.requests),
+            failed: self.failed.saturating_add(other.failed),
+            late_requests: self.late_requests.saturating_add(other.late_requests),
+            interrupted_requests: self.interrupted_requests.saturating_add(other.interrupted_requests),
+            dropped: self.dropped.saturating_add(other.dropped),
+            bytes_in: self.bytes_in.saturating_add(other.bytes_in),
+            bytes_out: self.bytes_out.saturating_add(other.bytes_out),
+            opened: self.opened.saturating_add(other.opened),
+            errors: self.errors,
+            statuses: statuses.into_iter().collect(),
+            succeeded: self.succeeded.plus(&other.succeeded),
+            failed_durations: self.failed_durations.plus(&other.failed_durations),
+            first_byte: self.first_byte.plus(&other.first_byte),
+            connect: self.connect.plus(&other.connect),
+            busy: self.busy.max(other.busy),
+        }
+    }
+
     fn report(self) -> Report {
         let all = self.succeeded.plus(&self.failed_durations);
         let since = if self.open { Since::Due } else { Since::Sent };

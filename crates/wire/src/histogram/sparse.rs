@@ -1,7 +1,10 @@
-//! A histogram in JSON: `{"schema":8,"zero":0,"sum_ns":1500000,"buckets":[[-2426,1]]}`, only buckets that are not empty.
+//! A histogram in JSON, for `#[serde(with)]`: `{"schema":8,"zero":0,"sum_ns":1500000,"buckets":[[-2426,1]]}`, only
+//! buckets that are not empty.
 
-use brewbench_wire::histogram::Histogram;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Histogram;
 
 #[derive(Serialize, Deserialize)]
 struct Sparse {

@@ -1,0 +1,76 @@
+//! The native load generator: chosen for a run, or by a scenario that has only a request list. With real agents' code,
+//! a real target and the real program.
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::{
+    harness::submit::{plan_with, text},
+    provoked::{Bench, ORDINARY, codes},
+};
+
+const LIST: &str = "[[request]]\npath = \"/hash\"\nexpect = { status = 200, contains = \"${WORD}\" }\n";
+
+#[tokio::test]
+async fn a_bundled_scenario_runs_with_either_load_generator_and_they_are_not_compared_silently() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let native = json!({"engine": "native"});
+    let run = bench.run_of("hash", ORDINARY, &native).await;
+    assert_eq!(run["engine"], json!({"name": "native", "version": "1"}), "{run}");
+    assert!(!codes(&run).contains(&"generator_busy".to_owned()));
+    assert_eq!((&run["failed"], &run["dropped_iterations"]), (&json!(0), &json!(0)), "{run}");
+    for metric in ["requests", "rps", "p50_ms", "p99_ms", "ttfb_p95_ms", "received_per_s"] {
+        assert!(run[metric].as_f64().is_some_and(|value| value > 0.0), "{metric}: {run}");
+    }
+    let k6 = bench.run_of("hash", ORDINARY, &json!({})).await;
+    assert_eq!(k6["engine"]["name"], "k6");
+    let compare = format!("/api/v1/compare?runs={},{}", text(&run["id"]), text(&k6["id"]));
+    let comparison = bench.user.get(&compare).await.ok().text();
+    assert!(comparison.contains("engine"), "{comparison}");
+    let page = bench.user.clone().in_browser().get(&format!("/runs/{}", text(&run["id"]))).await.ok().text();
+    assert!(page.contains("native 1") && page.contains("with native"), "{page}");
+    assert!(!page.contains("k6"), "{}", page.lines().filter(|line| line.contains("k6")).collect::<String>());
+}
+
+#[tokio::test]
+async fn a_scenario_of_a_request_list_needs_no_script() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let scenario = json!({"name": "list", "entry": "requests.toml", "files": {"requests.toml": LIST}, "defaults": {"WORD": "hash"}});
+    bench.user.post("/api/v1/scenarios", &scenario).await.ok();
+    let run = bench.run_of("list", ORDINARY, &json!({})).await;
+    assert_eq!((&run["engine"]["name"], &run["failed"]), (&json!("native"), &json!(0)), "{run}");
+    let run = bench.run_of("list", ORDINARY, &json!({"parameters": {"WORD": "missing"}})).await;
+    // Every 16th response is searched for the word.
+    let failed = |run: &Value| run["failed"].as_f64().unwrap_or_default() / run["requests"].as_f64().unwrap_or(1.0);
+    assert!((0.01..0.2).contains(&failed(&run)), "{run}");
+    let page = bench.user.clone().in_browser().get("/scenarios/list").await.ok().text();
+    assert!(page.contains("requests.toml") && page.contains("expect"), "{page}");
+}
+
+#[tokio::test]
+async fn a_load_generator_that_can_not_run_the_scenario_is_refused_with_a_sentence() {
+    let Some(bench) = Bench::start().await else { return };
+    let script = json!({"name": "script", "script": "export default function () {}"});
+    bench.user.post("/api/v1/scenarios", &script).await.ok();
+    let list =
+        json!({"name": "list", "entry": "requests.toml", "files": {"requests.toml": "[[request]]\npath = \"/\"\n"}});
+    bench.user.post("/api/v1/scenarios", &list).await.ok();
+    let refused = async |fields: Value| {
+        let mut plan = json!({"targets": ["it"], "sizes": [ORDINARY.size]});
+        plan.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
+        let answer = bench.user.post("/api/v1/experiments", &plan_with(&plan)).await;
+        assert!([StatusCode::UNPROCESSABLE_ENTITY, StatusCode::CONFLICT].contains(&answer.status), "{fields}");
+        answer.text()
+    };
+    for (fields, sentence) in [
+        (
+            json!({"scenario": "script", "engine": "native"}),
+            "native can't run \\\"script\\\", which has no request list",
+        ),
+        (json!({"scenario": "list", "engine": "k6"}), "k6 can't run \\\"list\\\", which has no script"),
+        (json!({"scenario": "list", "load": {"kind": "script"}}), "native 1, which can't run a script's own load"),
+    ] {
+        let text = refused(fields).await;
+        assert!(text.contains(sentence), "{sentence}: {text}");
+    }
+}
