@@ -76,9 +76,12 @@ async fn placement_and_network_use_are_shown_and_affect_the_verdict() {
     let expected = ["host_disturbed", "network_saturated", "retransmits", "shared_physical_core"];
     assert_eq!((&run["verdict"], codes(&run)), (&json!("suspect"), expected.map(str::to_owned).to_vec()));
     let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
-    for words in
-        ["physical cores shared with k6", "peak 950.0 Mbit/s of 1000.0 Mbit/s", "1.30 of 2", "of the run&#39;s 2 cores"]
-    {
+    for words in [
+        "physical cores shared with the load generator",
+        "peak 950.0 Mbit/s of 1000.0 Mbit/s",
+        "1.30 of 2",
+        "of the run&#39;s 2 cores",
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let stored = user.get(&format!("/api/v1/runs/{id}/environment")).await.ok().json()["conditions"].clone();

@@ -4,6 +4,7 @@ pub mod inspection;
 pub mod k6;
 pub mod native;
 mod pause;
+pub mod round;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,8 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use brewbench_wire::engine::{EngineKind, EngineOffer};
-use brewbench_wire::job::{Job, Segment};
+use brewbench_wire::job::Job;
 use brewbench_wire::load_record::LoadRecord;
-use brewbench_wire::series::WindowKind;
 
 pub use k6::receiver::{Arrivals, Received, Receiver, Sent};
 pub use k6::remote;
@@ -21,9 +21,8 @@ pub use k6::remote_write::Push;
 pub use k6::{K6, NoK6, Script, judge};
 use native::{Native, Requests};
 pub use pause::Paused;
+pub use round::{Bounds, LoadTarget, Round};
 
-use crate::run::address_policy::{AddressPolicy, LoadLimits};
-use crate::run::context::RunContext;
 use crate::sandbox::Group;
 use crate::sandbox::process::Process;
 use crate::series::collector::Scope;
@@ -60,49 +59,6 @@ impl Engines {
     }
 }
 
-/// The purpose of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
-    /// Its results are discarded.
-    WarmUp,
-    /// Its results count.
-    Measure,
-}
-
-impl Round {
-    /// Returns the part of the series that it makes.
-    pub fn part(self) -> WindowKind {
-        match self {
-            Self::WarmUp => WindowKind::WarmUp,
-            Self::Measure => WindowKind::Measured,
-        }
-    }
-}
-
-/// The bounds of a load.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Maximum duration, with the load generator's own start and end.
-    pub longest: Duration,
-    /// The script's limit of requests per second.
-    pub rps_limit: Option<f64>,
-}
-
-/// The load on a running target.
-#[derive(Clone, Copy, Debug)]
-pub struct LoadTarget<'a> {
-    /// Base URL of the target.
-    pub base_url: &'a str,
-    /// The part of the load, if other agents generate the rest.
-    pub segment: Option<Segment>,
-    /// The CPUs that the load generator may use.
-    pub cores: &'a [usize],
-    /// Which addresses a script may load.
-    pub reach: AddressPolicy,
-    /// What it may load in addition, if the agent did not start the target.
-    pub own: Option<&'a LoadLimits>,
-}
-
 /// A load generator with the scenario of a run.
 #[derive(Debug)]
 pub enum Engine {
@@ -123,11 +79,9 @@ pub enum Report {
 
 impl Engine {
     /// Writes what the load generator of a job needs below `run_folder`. Fails with a sentence.
-    pub fn for_job(job: &Job, context: &RunContext, run_folder: &Path) -> Result<Self, String> {
-        match (job.spec.engine(), &context.engines.native) {
-            (EngineKind::K6, _) => {
-                Ok(Self::K6(context.engines.k6.clone(), Box::new(Script::from_job(job, run_folder)?)))
-            }
+    pub fn for_job(job: &Job, engines: &Engines, run_folder: &Path) -> Result<Self, String> {
+        match (job.spec.engine(), &engines.native) {
+            (EngineKind::K6, _) => Ok(Self::K6(engines.k6.clone(), Box::new(Script::from_job(job, run_folder)?))),
             (EngineKind::Native, Some(native)) => {
                 Ok(Self::Native(native.clone(), Box::new(Requests::from_job(job, run_folder)?)))
             }

@@ -196,7 +196,7 @@ impl RunResources {
             check_engine(job, &context.engines.offer(job.spec.engine())?)?;
         }
         let folder = create_run_folder(&context.work_folder)?;
-        let engine = Engine::for_job(job, context, folder.path())?;
+        let engine = Engine::for_job(job, &context.engines, folder.path())?;
         let target = match job.role {
             Role::Alone | Role::Host => Some(prepare::target(job, context, folder.path(), outcome)?),
             Role::Generator(_) => None,

@@ -19,7 +19,7 @@ pub fn of_machine(conditions: &Conditions) -> Vec<Fact> {
         fact("idle wait", conditions.idle_wait.as_ref().map(idle_wait)),
         fact("CPU use of the run's cores", conditions.core_use.as_ref().map(core_use)),
         fact(
-            "CPU quota of k6",
+            "CPU quota of the load generator",
             conditions.generator_quota.map(|cores| format!("{cores:.2} cores, shared with its agent")),
         ),
         fact("network", network.and_then(link)),
@@ -53,10 +53,10 @@ fn core_use(used: &CoreUse) -> String {
     let in_cores = |us: u64| format!("{:.2}", us as f64 / elapsed_us.max(1) as f64);
     let others_us = busy_us.saturating_sub(target_us.saturating_add(generator_us));
     let (target, load, others) = (in_cores(target_us), in_cores(generator_us), in_cores(others_us));
-    let used = format!("target {target}, k6 {load}, others {others} of {cores}");
+    let used = format!("target {target}, load generator {load}, others {others} of {cores}");
     match target_waited_us.zip(generator_waited_us) {
         Some((target_us, load_us)) => {
-            format!("{used}; waiting: target {}, k6 {}", in_cores(target_us), in_cores(load_us))
+            format!("{used}; waiting: target {}, load generator {}", in_cores(target_us), in_cores(load_us))
         }
         None => used,
     }
@@ -141,10 +141,10 @@ pub fn of_target(conditions: &Conditions) -> Vec<Fact> {
 
 fn on_cores(placement: Placement) -> &'static str {
     match placement {
-        Placement::WholeCores => "one physical core per vCPU, none shared with k6",
-        Placement::SiblingThreads => "hyperthreads of the same physical cores, none shared with k6",
-        Placement::SharedPhysicalCore => "physical cores shared with k6",
-        Placement::SharedCores => "processors shared with k6",
+        Placement::WholeCores => "one physical core per vCPU, none shared with the load generator",
+        Placement::SiblingThreads => "hyperthreads of the same physical cores, none shared with the load generator",
+        Placement::SharedPhysicalCore => "physical cores shared with the load generator",
+        Placement::SharedCores => "processors shared with the load generator",
     }
 }
 
@@ -179,14 +179,15 @@ mod tests {
             let conditions = Conditions { core_use: Some(used), network: Some(network), ..Conditions::default() };
             texts(of_machine(&conditions)).into_iter().map(|text| text.replace('\u{a0}', " ")).collect::<Vec<_>>()
         };
-        let cores = "CPU use of the run's cores: target 0.50, k6 0.75, others 0.25 of 2; waiting: target 0.01, k6 0.15";
+        let cores = "CPU use of the run's cores: target 0.50, load generator 0.75, others 0.25 of 2; waiting: target 0.01, load \
+                     generator 0.15";
         let again = "retransmitted TCP segments: 6 of 2,000,000 (0.0003 %)";
         assert_eq!(described(network.clone()), [cores, "network: eth0: peak 12.3 Mbit/s of 1000.0 Mbit/s", again]);
         let unknown = NetworkUse { speed_bits: None, segments: None, ..network };
         assert_eq!(described(unknown), [cores, "network: eth0: peak 12.3 Mbit/s of unknown speed"]);
         assert_eq!(described(NetworkUse::default()), [cores]);
         let limited = Conditions { generator_quota: Some(1.5), ..Conditions::default() };
-        assert_eq!(texts(of_machine(&limited)), ["CPU quota of k6: 1.50 cores, shared with its agent"]);
+        assert_eq!(texts(of_machine(&limited)), ["CPU quota of the load generator: 1.50 cores, shared with its agent"]);
     }
 
     #[test]
@@ -239,7 +240,10 @@ mod tests {
             ]
         );
         let placed = Conditions { placement: Some(Placement::SiblingThreads), ..Conditions::default() };
-        assert_eq!(described(placed), ["placement: hyperthreads of the same physical cores, none shared with k6"]);
+        assert_eq!(
+            described(placed),
+            ["placement: hyperthreads of the same physical cores, none shared with the load generator"]
+        );
         assert_eq!(described(Conditions::default()), Vec::<String>::new());
     }
 }

@@ -31,7 +31,7 @@ pub async fn ask_cancel(
         vec!["The run leaves the queue and stays in the history as cancelled.".to_owned()]
     } else {
         vec![
-            "The agent stops the target and k6 immediately; measurements so far are lost.".to_owned(),
+            "The agent stops target and load generator immediately; measurements so far are lost.".to_owned(),
             "The run stays in the history as cancelled.".to_owned(),
         ]
     };

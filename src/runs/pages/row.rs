@@ -115,8 +115,8 @@ impl RunProgress {
             Phase::Queued => "Waiting for an agent.",
             Phase::Leased => "Assigned to an agent.",
             Phase::Preparing => "The agent starts the target in its sandbox and waits until the machine is idle.",
-            Phase::WarmingUp => "k6 warms up the target; these results are discarded.",
-            Phase::Measuring => "k6 is measuring.",
+            Phase::WarmingUp => "The target is warmed up; these results are discarded.",
+            Phase::Measuring => "The load is measured.",
             _ => "The agent collects the results.",
         };
         match &self.step {

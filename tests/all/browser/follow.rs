@@ -47,8 +47,8 @@ async fn the_page_of_a_run_updates_from_the_queue_to_its_charts() {
     tab.shows("main h2", "Assigned to an agent.").await;
     for (phase, sentence) in [
         (Phase::Preparing, "The agent starts the target in its sandbox and waits until the machine is idle."),
-        (Phase::WarmingUp, "k6 warms up the target"),
-        (Phase::Measuring, "k6 is measuring."),
+        (Phase::WarmingUp, "The target is warmed up"),
+        (Phase::Measuring, "The load is measured."),
         (Phase::Collecting, "The agent collects the results."),
     ] {
         agent.enter(job.run, phase);

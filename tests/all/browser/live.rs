@@ -49,7 +49,7 @@ async fn points_are_appended_and_not_duplicated_after_a_server_restart() {
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go(&format!("/runs/{id}")).await;
     tab.eval::<bool>("window.same = true").await;
-    tab.shows("#doing h2", "k6 warms up the target").await;
+    tab.shows("#doing h2", "The target is warmed up").await;
     send_seconds(&agent, job.run, WindowKind::WarmUp, 1..=1);
     wait_for_points(&tab, 1).await;
     send_seconds(&agent, job.run, WindowKind::WarmUp, 2..=3);

@@ -35,7 +35,7 @@ use brewbench_wire::engine::{Capability, EngineOffer};
 use brewbench_wire::messages::ScriptReport;
 use brewbench_wire::run_spec::{HttpVersion, RunSpec};
 
-use super::{Bounds, LoadTarget, Round};
+use super::round::{Bounds, LoadTarget, Round};
 use crate::sandbox::Group;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};

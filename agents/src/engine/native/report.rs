@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::engine::Arrivals;
+use crate::engine::k6::receiver::Arrivals;
 use crate::series::clock::Clock;
 use crate::series::recording::Recording;
 

@@ -12,7 +12,7 @@ use brewbench_wire::load::MIN_DURATION;
 use brewbench_wire::run_spec::{self, RunSpec};
 use brewbench_wire::scenario::{REQUESTS, Scenario};
 
-use crate::engine::{Bounds, LoadTarget, Round};
+use crate::engine::round::{Bounds, LoadTarget, Round};
 use crate::sandbox::ProgramRole;
 use crate::sandbox::cage::user;
 

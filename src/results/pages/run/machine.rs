@@ -31,7 +31,7 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
     let place = |cores: &[usize]| if cores.is_empty() { "any".to_owned() } else { numbers(cores) };
     facts.push(fact("cores of the target", place(&evidence.cores.target)));
     if run.spec.generators.is_empty() {
-        facts.push(fact("cores of k6", place(&evidence.cores.generator)));
+        facts.push(fact("cores of the load generator", place(&evidence.cores.generator)));
     }
     facts.extend(circumstances::of_target(&evidence.conditions));
     facts.extend(counters::describe(&run.figures).map(|text| fact("counters", text)));
@@ -125,7 +125,7 @@ mod tests {
             texts(sandbox(&finished("servy", 1), &evidence())),
             [
                 "cores of the target: 0, 1",
-                "cores of k6: any",
+                "cores of the load generator: any",
                 "CPU time: 12.50 s",
                 "CPU throttled: never",
                 "peak memory: 1 GiB, 25 % of the machine size",

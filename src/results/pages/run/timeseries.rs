@@ -58,7 +58,7 @@ impl RunCharts {
         ("CPU of the target", "cores"),
         ("Throttled", "of the time"),
         ("Memory of the target", ""),
-        ("CPU of k6", "cores"),
+        ("CPU of the load generator", "cores"),
     ];
 
     /// Creates them from what is known of a run; `cell` are all repetitions.

@@ -95,18 +95,18 @@ fn range_of(series: &SeriesBody, figure: fn(&SecondBody) -> Option<f64>) -> Stri
 /// The share of the time for which the target was throttled.
 const THROTTLED: &str = "target.throttled";
 
-const K6: &str = "k6";
+const GENERATOR: &str = "load generator";
 
 /// The curve of k6, unless it runs elsewhere: then no point has its figures.
 fn k6(points: &Points, figure: &'static str) -> Option<Curve> {
     let mut all = points.figures(From::Usage, figure).peekable();
     let is_here = all.peek().is_none() || all.flatten().next().is_some();
-    is_here.then(|| Curve::new(K6, "soft ink", "dash", From::Usage, figure))
+    is_here.then(|| Curve::new(GENERATOR, "soft ink", "dash", From::Usage, figure))
 }
 
 /// Returns whose curves these are, for screen readers.
 fn describe_owners(curves: &[Curve]) -> &'static str {
-    if curves.iter().any(|curve| curve.name == K6) { "target and k6" } else { "the target" }
+    if curves.iter().any(|curve| curve.name == GENERATOR) { "target and load generator" } else { "the target" }
 }
 
 fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
