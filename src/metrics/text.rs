@@ -83,7 +83,7 @@ impl Metric {
             }
             Self::IdleMemory => "Memory of the target after the idle wait, before the warm-up; counted as memory is.",
             Self::Requests => "All requests of the measured phase, failed ones included.",
-            Self::Failed => "Requests of the measured phase that k6 counted as failed.",
+            Self::Failed => "Requests of the measured phase that the load generator counted as failed.",
             Self::MinMs => "The latency of the fastest request of the measured phase, failed ones included.",
             Self::TtfbP95Ms => {
                 "The time from the end of sending a request to the first byte of its response that 95 % of all requests \

@@ -1,3 +1,5 @@
+//! Tests of loads.
+
 use super::*;
 
 fn stages(stages: &[(u64, u32)]) -> Form {
