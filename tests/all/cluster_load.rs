@@ -152,7 +152,7 @@ async fn a_run_is_the_sum_of_its_generators() {
     let sum: u64 = shares.iter().map(|share| share["requests"].as_u64().expect("a number")).sum();
     assert_eq!(run["requests"], sum);
     let page = user.get(&format!("/runs/{}", runs[0])).await.ok().text();
-    assert!(page.contains("load from 2 Pods") && page.contains("k6 log on Pod 2 (node-2)"), "{page}");
+    assert!(page.contains("load from 2 Pods") && page.contains("Load generator log on Pod 2 (node-2)"), "{page}");
     assert!(!page.contains("/agents/Pod"), "a Pod has no page: {page}");
 }
 

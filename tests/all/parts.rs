@@ -158,9 +158,13 @@ async fn the_share_of_each_generator_is_shown_on_the_page_in_json_and_by_command
     assert!(list["percentiles_within"].as_f64().is_some_and(|width| (0.09..0.091).contains(&width)), "{list}");
     let pages = site.user.clone().in_browser();
     let page = pages.get(&format!("/runs/{}", site.id())).await.ok().text();
-    for words in
-        ["load from bench-02, bench-03", "merged histograms of 2 generators", "1/2:1", "51,230", "k6 log on bench-03"]
-    {
+    for words in [
+        "load from bench-02, bench-03",
+        "merged histograms of 2 generators",
+        "1/2:1",
+        "51,230",
+        "Load generator log on bench-03",
+    ] {
         assert!(page.contains(words), "{words} is not in {page}");
     }
     let csv = pages.get(&format!("/api/v1/runs/export?format=csv&runs={}", site.id())).await.ok().text();

@@ -19,7 +19,7 @@ use brewbench::{
 };
 use brewbench_io::client::prepare_tls;
 use brewbench_testing::{Guest, Image, Podman};
-use brewbench_wire::now_ms;
+use brewbench_wire::{now_ms, scenario::REQUESTS};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -307,7 +307,7 @@ impl Reader {
         let path = self.here().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(path, self.placed(content)).expect("a file");
-        let Some(target) = name.strip_suffix(".toml") else { return };
+        let Some(target) = name.strip_suffix(".toml").filter(|_| name != REQUESTS) else { return };
         self.until("the new target", async || self.offers(target).await.filter(|is| *is)).await;
     }
 

@@ -46,12 +46,13 @@ use crate::series::recording::Recording;
 const NAME: &str = "k6";
 
 /// Its capabilities.
-const CAPABILITIES: [Capability; 6] = [
+const CAPABILITIES: [Capability; 7] = [
     Capability::Scripts,
     Capability::Segments,
     Capability::Pausing,
     Capability::Series,
     Capability::Percentiles,
+    Capability::Pods,
     Capability::Http1,
 ];
 

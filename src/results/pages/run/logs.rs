@@ -110,8 +110,8 @@ impl Logs {
         let is_distributed = run.load_from().is_some();
         for (place, GeneratorLog { agent, log, lines: _ }) in (1..).zip(generators) {
             let (id, title) = match agent.filter(|_| is_distributed) {
-                Some(agent) => (format!("k6-log-{place}"), format!("load generator’s log on {agent}")),
-                None => ("k6-log".to_owned(), "load generator’s log".to_owned()),
+                Some(agent) => (format!("k6-log-{place}"), format!("Load generator log on {agent}")),
+                None => ("k6-log".to_owned(), "Load generator log".to_owned()),
             };
             all.push(Log::new(id, title, Some(log)));
         }
@@ -198,6 +198,6 @@ mod tests {
     fn without_a_search_logs_are_shown_in_full() {
         let html = html("listening", "");
         assert!(html.contains("<pre tabindex=\"0\">listening</pre>") && !html.contains("<mark>"), "{html}");
-        assert!(html.contains("The load generator’s log is empty."), "{html}");
+        assert!(html.contains("The load generator log is empty."), "{html}");
     }
 }
