@@ -307,7 +307,7 @@ impl Reader {
         let path = self.here().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(path, self.placed(content)).expect("a file");
-        let Some(target) = name.strip_suffix(".toml").filter(|_| name != REQUESTS) else { return };
+        let Some(target) = name.strip_suffix(".toml").filter(|_| !name.ends_with(REQUESTS)) else { return };
         self.until("the new target", async || self.offers(target).await.filter(|is| *is)).await;
     }
 
