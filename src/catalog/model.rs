@@ -184,7 +184,8 @@ pub struct RevisionList {
 pub struct ScenarioText {
     /// Unique; all revisions share it.
     pub name: String,
-    /// The path of the k6 script in `files`. `__ENV.BASE_URL` is where the target listens.
+    /// The path of the k6 script in `files`, or of the request list, `requests.toml`. `__ENV.BASE_URL` is where the
+    /// target listens.
     #[serde(default = "script_name")]
     pub entry: String,
     /// The text of the k6 script, if it is not in `files`.

@@ -26,12 +26,12 @@ const ENGINE: PlanField = PlanField {
     flag: "engine",
     key: "engine",
     label: "Load generator",
-    hint: "auto: k6 for scripts, native for request lists; native needs a tenth of the CPU time of k6",
+    hint: "auto: k6 for scripts, native for request lists, at a tenth of k6’s CPU time",
     placeholder: "",
     choices: &["auto", "k6", "native"],
     value_name: "ENGINE",
-    help: "Load generator: k6 for scripts, native for request lists, which needs a tenth of the CPU time \
-        [default: auto, k6 if the scenario has a script]",
+    help: "Load generator: `k6` for scripts, `native` for request lists, at a tenth of k6's CPU time [default: auto, k6 \
+        if the scenario has a script]",
     get: |plan| plan.engine.map(|engine| engine.as_str().to_owned()),
     set: |plan, text| {
         plan.engine = if text == AUTO { None } else { Some(text.parse()?) };
@@ -47,8 +47,8 @@ const HTTP_VERSION: PlanField = PlanField {
     placeholder: "",
     choices: &HttpVersion::NAMES,
     value_name: "VERSION",
-    help: "HTTP version of the requests. `auto` uses HTTP/2 if the target offers it with TLS; only the native \
-        engine can force HTTP/2 [default: auto]",
+    help: "HTTP version of the requests. `auto` uses HTTP/2 if the target offers it with TLS; only the native engine \
+        can force HTTP/2 [default: auto]",
     get: |plan| {
         Some(plan.http_version).filter(|version| *version != HttpVersion::Auto).map(|it| it.as_str().to_owned())
     },

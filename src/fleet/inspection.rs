@@ -12,7 +12,7 @@ use brewbench_wire::{
     messages::{Finding, ScriptReport},
     now_ms,
     sanitize::plain,
-    scenario::Scenario,
+    scenario::{REQUESTS, Scenario},
     scenarios,
 };
 use serde::Deserialize;
@@ -70,6 +70,7 @@ pub async fn add(state: &AppState, presence: &Presence, text: ScenarioText, by: 
     catalog::store::scenarios::keep_large(&state.db.write, &scenario, &message).await?;
     let check = inspect(&state.work, presence, &message).await;
     match check.as_ref().and_then(|check| check.fault.as_deref()) {
+        Some(fault) if scenario.entry == REQUESTS => Err(Error::Invalid(format!("files: {fault}"))),
         Some(fault) => Err(Error::Invalid(format!("script: {fault}"))),
         None => catalog::api::store_scenario(&state.db, &scenario, check.as_ref(), by).await,
     }

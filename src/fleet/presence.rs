@@ -120,7 +120,9 @@ impl Presence {
         let free =
             |(name, agent): &(&String, &mut Connected)| agent.is_free() && is_able(name, agent.hello.any_scenario);
         let (name, agent) = all.iter_mut().find(free)?;
-        let engine = Engine::from_report(&agent.hello.engines.first()?.version());
+        let usual = scenario.engines().first().copied().unwrap_or_default();
+        let offer = agent.hello.engines.iter().find(|engine| engine.name == usual.as_str())?;
+        let engine = Engine::from_report(&offer.version());
         agent.inspecting = Some(id);
         let (sender, finding) = oneshot::channel();
         self.waiting().push((id, agent.connection, sender));

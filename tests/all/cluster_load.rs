@@ -111,8 +111,7 @@ async fn replicas_need_a_target_on_kubernetes_and_are_compared_among_themselves(
     let of = |size: &str, agent: &str| plan_with(&json!({"sizes": [size], "agent": agent}));
     let fault = user.post("/api/v1/experiments", &of("3x1/1GiB", "plain")).await.text();
     let expected = "can provide 3 x 1 vCPU / 1 GiB; plain starts one instance of it only: replicas need a target of \
-        kind \
-                    kubernetes";
+        kind kubernetes";
     assert!(fault.contains(expected), "{fault}");
     let mut agent = in_cluster(&app, "cluster").await;
     let mut ids = Vec::new();

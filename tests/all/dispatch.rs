@@ -68,12 +68,7 @@ async fn a_rate_that_k6_missed_makes_a_run_suspect() {
     // The summary has 51,230 iterations.
     let loads = [
         (51_230, "valid", ""),
-        (
-            60_000,
-            "suspect",
-            "the load generator started 51,230 of the 60,000 requested \
-            iterations (85.4 %)",
-        ),
+        (60_000, "suspect", "the load generator started 51,230 of the 60,000 requested iterations (85.4 %)"),
     ];
     for (rate, verdict, message) in loads {
         let load = json!({"kind": "rate", "rate": rate, "duration_s": 1.0});
@@ -558,7 +553,7 @@ async fn the_logs_of_a_run_are_available_by_api_and_command() {
     let expected = json!({"run": id, "target": "listening\n", "generators": generators});
     assert_eq!(user.get(&path).await.ok().json(), expected);
     let printed = as_user(&app, user.secret(), &["run", "logs", &id]).await.ok();
-    assert_eq!(printed, "== target\nlistening\n== k6 on rack\nrunning\u{fffd}[2J\n");
+    assert_eq!(printed, "== target\nlistening\n== load generator on rack\nrunning\u{fffd}[2J\n");
     user.get("/api/v1/runs/x/logs").await.refused(404);
 }
 

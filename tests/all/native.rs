@@ -25,14 +25,26 @@ async fn a_bundled_scenario_runs_with_either_load_generator_and_they_are_not_com
     let k6 = bench.run_of("hash", ORDINARY, &json!({})).await;
     assert_eq!(k6["engine"]["name"], "k6");
     let compare = format!("/api/v1/compare?runs={},{}", text(&run["id"]), text(&k6["id"]));
-    let comparison = bench.user.get(&compare).await.ok().text();
-    assert!(comparison.contains("engine"), "{comparison}");
+    let comparison: Value = bench.user.get(&compare).await.ok().json();
+    let rows = comparison["rows"].as_array().expect("rows");
+    let runs = |row: &Value| row["cells"][0]["runs"].as_array().map(Vec::len);
+    assert_eq!(rows.iter().map(runs).collect::<Vec<_>>(), [Some(1), Some(1)], "settings of their own: {comparison}");
     let page = bench.user.clone().in_browser().get(&format!("/runs/{}", text(&run["id"]))).await.ok().text();
     assert!(page.contains("native 1") && page.contains("with native"), "{page}");
     // Explanations of metrics name k6's.
     let others: Vec<&str> =
         page.lines().filter(|line| line.contains("k6") && !line.contains("class=\"about\"")).collect();
     assert!(others.is_empty(), "{others:?}");
+}
+
+#[tokio::test]
+async fn a_bundled_scenario_with_data_files_has_its_list_and_its_rate_is_kept() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let rate = json!({"kind": "rate", "rate": 20, "duration_s": 2.0});
+    let run = bench.run_of("site-mix", ORDINARY, &json!({"engine": "native", "load": rate})).await;
+    assert_eq!((&run["requests"], &run["failed"], &run["dropped_iterations"]), (&json!(40), &json!(0), &json!(0)));
+    let page = bench.user.clone().in_browser().get("/scenarios/site-mix").await.ok().text();
+    assert!(page.contains("for the load generator native") && page.contains("/file/100k"), "{page}");
 }
 
 #[tokio::test]

@@ -142,7 +142,10 @@ async fn log_lines_are_found_by_page_api_and_command() {
     assert!(long.starts_with("grep: "), "{long}");
 
     let printed = as_user(&app, user.secret(), &["run", "logs", &id, "--grep", "error"]).await.ok();
-    assert_eq!(printed, "== target\n2: <b>ERROR</b> one\n4: error two\n== k6 on rack\n(no matching lines)\n");
+    assert_eq!(
+        printed,
+        "== target\n2: <b>ERROR</b> one\n4: error two\n== load generator on rack\n(no matching lines)\n"
+    );
 
     let viewer = app.signed_in(Role::Viewer).await;
     for page in [format!("/runs/{id}?log=error"), format!("/runs/{id}/logs?log=error")] {

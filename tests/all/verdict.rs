@@ -253,8 +253,8 @@ async fn a_command_re_judges_runs_and_damaged_runs_keep_their_verdict() {
     // Judged by older rules, with a damaged summary, without a series, and with an outdated verdict.
     for (statement, id) in [
         (
-            "update run set verdict = 'suspect', reasons = \
-                '[{\"code\":\"x\",\"verdict\":\"suspect\",\"text\":\"y\"}]' where id = ?",
+            "update run set verdict = 'suspect', reasons = '[{\"code\":\"x\",\"verdict\":\"suspect\",\"text\":\"y\"}]' \
+             where id = ?",
             &ids[0],
         ),
         ("update run_summary set body = x'00' where run_id = ?", &ids[1]),

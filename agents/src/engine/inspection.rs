@@ -37,12 +37,13 @@ async fn try_inspect(
     context: &RunContext,
     cancel: &CancellationToken,
 ) -> Result<Finding, String> {
-    if scenario.engines().contains(&EngineKind::Native)
+    let engines = scenario.engines();
+    if engines.contains(&EngineKind::Native)
         && let Err(message) = native::check(scenario)
     {
         return Ok(Finding::Invalid { message });
     }
-    if !scenario.engines().contains(&EngineKind::K6) {
+    if !engines.contains(&EngineKind::K6) {
         return Ok(Finding::Valid(ScriptReport::default()));
     }
     let folder = create_run_folder(&context.work_folder)?;

@@ -51,11 +51,14 @@ impl Engines {
 
     /// Describes the one that a run asks for. The error is a sentence.
     pub fn offer(&self, kind: EngineKind) -> Result<EngineOffer, String> {
-        match (kind, &self.native) {
-            (EngineKind::K6, _) => Ok(self.k6.offer()),
-            (EngineKind::Native, Some(native)) => Ok(native.offer()),
-            (EngineKind::Native, None) => Err("this agent has no native load generator".to_owned()),
+        match kind {
+            EngineKind::K6 => Ok(self.k6.offer()),
+            EngineKind::Native => self.native().map(Native::offer),
         }
+    }
+
+    fn native(&self) -> Result<&Native, String> {
+        self.native.as_ref().ok_or_else(|| "this agent has no native load generator".to_owned())
     }
 }
 
@@ -80,13 +83,12 @@ pub enum Report {
 impl Engine {
     /// Writes what the load generator of a job needs below `run_folder`. Fails with a sentence.
     pub fn for_job(job: &Job, engines: &Engines, run_folder: &Path) -> Result<Self, String> {
-        match (job.spec.engine(), &engines.native) {
-            (EngineKind::K6, _) => Ok(Self::K6(engines.k6.clone(), Box::new(Script::from_job(job, run_folder)?))),
-            (EngineKind::Native, Some(native)) => {
-                Ok(Self::Native(native.clone(), Box::new(Requests::from_job(job, run_folder)?)))
+        Ok(match job.spec.engine() {
+            EngineKind::K6 => Self::K6(engines.k6.clone(), Box::new(Script::from_job(job, run_folder)?)),
+            EngineKind::Native => {
+                Self::Native(engines.native()?.clone(), Box::new(Requests::from_job(job, run_folder)?))
             }
-            (EngineKind::Native, None) => Err("this agent has no native load generator".to_owned()),
-        }
+        })
     }
 
     /// Returns its name, for sentences.

@@ -53,8 +53,8 @@ pub enum Scenario {
         /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// A folder with a k6 script and its files, a script, or an archive (`k6 archive`, or the tar or zip of a
-        /// folder). With k6 in PATH, what a script imports and opens is found. The script reads the target's URL from
+        /// A folder with a k6 script and its files, a script, a request list (TOML), or an archive (`k6 archive`, or the
+        /// tar or zip of a folder). With k6 in PATH, what a script imports and opens is found. The script reads the target's URL from
         /// `__ENV.BASE_URL`
         path: PathBuf,
         /// Name of the scenario [default: that of the file or folder, without extension]

@@ -44,7 +44,7 @@ impl Generator {
         Ok(Self { work: Arc::new(Work::prepare(plan)?) })
     }
 
-    /// Generates the load until its end or a stop, and passes on each event but [`Event::Ready`].
+    /// Generates the load until its end or a stop, and passes on the events that follow [`Event::Ready`].
     pub fn run(&self, stop: &Stop, mut events: impl FnMut(Event) -> io::Result<()>) -> Result<(), RunError> {
         events(Event::Started).map_err(RunError::Events)?;
         let before = usage();

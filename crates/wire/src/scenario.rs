@@ -117,18 +117,21 @@ impl Scenario {
         self
     }
 
-    /// Gives a JavaScript at the top of the folder the name that scripts have always had, so that its revision stays
-    /// the same; unless another file imports it.
+    /// Gives a request list its name, and a JavaScript at the top of the folder the name that scripts have always had, so
+    /// that its revision stays the same; unless another file imports it.
     #[must_use]
     pub fn with_usual_name(mut self) -> Self {
-        let is_plain =
-            self.entry.strip_suffix(".js").is_some() && !self.entry.contains('/') && !self.files.contains_key(SCRIPT);
+        let endings = [(".js", SCRIPT), (".toml", REQUESTS)];
+        let Some((_, usual)) = endings.into_iter().find(|(ending, _)| self.entry.strip_suffix(ending).is_some()) else {
+            return self;
+        };
+        let is_plain = !self.entry.contains('/') && !self.files.contains_key(usual);
         let is_imported =
             || self.others().filter_map(|(_, file)| file.text()).any(|text| entry::imports(text, &self.entry));
         if is_plain && !is_imported() {
             let script = self.files.remove(&self.entry);
-            self.files.extend(script.map(|script| (SCRIPT.to_owned(), script)));
-            SCRIPT.clone_into(&mut self.entry);
+            self.files.extend(script.map(|script| (usual.to_owned(), script)));
+            usual.clone_into(&mut self.entry);
         }
         self
     }
@@ -158,10 +161,7 @@ impl Scenario {
 
     /// Returns the load generators that can execute it, the usual one first.
     pub fn engines(&self) -> Vec<EngineKind> {
-        let has_script = self.entry != REQUESTS;
-        let has_list = self.elsewhere.contains_key(REQUESTS) || self.request_list().is_some();
-        let k6 = has_script.then_some(EngineKind::K6);
-        k6.into_iter().chain(has_list.then_some(EngineKind::Native)).collect()
+        engines(&self.entry, self.elsewhere.contains_key(REQUESTS) || self.request_list().is_some())
     }
 
     /// Returns its request list. Those of bundled scenarios are not among their files, so that their revisions stay.
@@ -253,6 +253,12 @@ impl Scenario {
     pub fn folder(&self) -> &str {
         self.entry.rfind('/').map_or("", |end| &self.entry[..=end])
     }
+}
+
+/// Returns the load generators that can execute a scenario with this script, or with a request list in its place.
+pub fn engines(entry: &str, has_list: bool) -> Vec<EngineKind> {
+    let k6 = (entry != REQUESTS).then_some(EngineKind::K6);
+    k6.into_iter().chain(has_list.then_some(EngineKind::Native)).collect()
 }
 
 /// Explains why a path can't be that of a file in a scenario.
@@ -372,6 +378,7 @@ mod tests {
         };
         assert_eq!(named("mine.js", ""), SCRIPT);
         assert_eq!(named("mine.js", "import './mine.js'"), "mine.js");
+        assert_eq!(named("mine.toml", ""), REQUESTS);
         assert_eq!((named("mine.ts", "").as_str(), named("tests/mine.js", "").as_str()), ("mine.ts", "tests/mine.js"));
     }
 

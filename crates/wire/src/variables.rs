@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::scenario::Scenario;
+use super::scenario::{Content, REQUESTS, Scenario};
 
 /// Where a script reads variables.
 const ENV: &str = "__ENV";
@@ -19,7 +19,8 @@ pub fn parameters(scenario: &Scenario) -> BTreeSet<String> {
     let is_parameter = |name: &String| name != BASE_URL && !name.starts_with("K6_");
     // Others stand for a constant address.
     let defaults = scenario.defaults.keys().filter(|key| key.chars().all(is_of_name)).cloned();
-    let in_list = scenario.request_list().into_iter().flat_map(placeholders).map(str::to_owned);
+    let list = scenario.files.get(REQUESTS).and_then(Content::text);
+    let in_list = list.into_iter().flat_map(placeholders).map(str::to_owned);
     defaults.chain(read.chain(in_list).filter(is_parameter)).collect()
 }
 

@@ -182,6 +182,11 @@ impl ScenarioPage {
         self.scenario.others().map(|(path, content)| ListedFile { path, content }).collect()
     }
 
+    /// Returns the request list of a bundled scenario, which is not among its files.
+    fn bundled_list(&self) -> Option<&str> {
+        if self.is_bundled { self.scenario.request_list() } else { None }
+    }
+
     /// Result of checking the shown revision.
     fn check(&self) -> Option<ShownCheck> {
         let shown = self.revisions.iter().find(|row| self.is_shown(row))?;

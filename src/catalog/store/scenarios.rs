@@ -9,7 +9,7 @@ use brewbench_wire::{
     scenario::{
         Content, REQUESTS, Scenario,
         addresses::{self, Address},
-        is_module,
+        engines, is_module,
     },
     variables,
 };
@@ -117,16 +117,17 @@ pub async fn note_check(
     Ok(())
 }
 
-/// Builds the result of k6's check from its columns.
+/// Builds the result of a check from its columns.
 fn check(
+    entry: &str,
     agent: Option<String>,
     version: Option<String>,
     at: Option<i64>,
     fault: Option<String>,
     report: &str,
 ) -> Option<ScriptCheck> {
-    // All scenarios are k6 scripts.
-    let engine = Engine { name: "k6".to_owned(), version };
+    let checked_by = engines(entry, true).first().copied().unwrap_or_default();
+    let engine = Engine { name: checked_by.as_str().to_owned(), version };
     let report = serde_json::from_str(report).unwrap_or_default();
     Some(ScriptCheck { agent: agent?, engine, at_ms: at?, fault, report })
 }
@@ -175,7 +176,7 @@ async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, n
 /// Returns the newest revision of each scenario, by name.
 pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
     let rows = sqlx::query!(
-        r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_version, checked_at,
+        r#"select name as "name!", entry as "entry!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_version, checked_at,
                   check_fault, report as "report!", addresses,
                   (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
            from scenario_revision as newest
@@ -191,7 +192,7 @@ pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
             sha256: row.sha256,
             revisions: row.revisions,
             created_at_ms: row.created_at,
-            check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault, &row.report),
+            check: check(&row.entry, row.checked_by, row.checked_version, row.checked_at, row.check_fault, &row.report),
             addresses: addresses(row.addresses.as_deref()),
         })
         .collect())
@@ -208,7 +209,7 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
 /// Returns all revisions of a scenario, newest first.
 pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
     let rows = sqlx::query!(
-        r#"select sha256, created_at, checked_by, checked_version, checked_at, check_fault, report, addresses
+        r#"select entry, sha256, created_at, checked_by, checked_version, checked_at, check_fault, report, addresses
            from scenario_revision where name = ? order by id desc"#,
         name
     )
@@ -219,7 +220,7 @@ pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revisi
         .map(|row| Revision {
             sha256: row.sha256,
             created_at_ms: row.created_at,
-            check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault, &row.report),
+            check: check(&row.entry, row.checked_by, row.checked_version, row.checked_at, row.check_fault, &row.report),
             addresses: addresses(row.addresses.as_deref()),
         })
         .collect())
@@ -248,7 +249,10 @@ pub async fn parameters(pool: &SqlitePool, name: &str) -> Result<Option<Scenario
     let Some(sha256) = newest(pool, name).await? else { return Ok(None) };
     let is_read = |entry: &str, path: &str| is_module(entry, path) || path == REQUESTS;
     let code = load(pool, name, &sha256, is_read).await?;
-    let engines = code.as_ref().map(Scenario::engines).unwrap_or_default();
+    let list = |code: &Scenario| {
+        code.files.contains_key(REQUESTS) || brewbench_wire::scenarios::request_list(&sha256).is_some()
+    };
+    let engines = code.as_ref().map(|code| engines(&code.entry, list(code))).unwrap_or_default();
     let defaults = code.iter().flat_map(|code| {
         let default = |name: &String| code.defaults.get(name).cloned().unwrap_or_default();
         variables::parameters(code).into_iter().map(move |name| (name.clone(), default(&name)))

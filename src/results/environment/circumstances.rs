@@ -179,8 +179,8 @@ mod tests {
             let conditions = Conditions { core_use: Some(used), network: Some(network), ..Conditions::default() };
             texts(of_machine(&conditions)).into_iter().map(|text| text.replace('\u{a0}', " ")).collect::<Vec<_>>()
         };
-        let cores = "CPU use of the run's cores: target 0.50, load generator 0.75, others 0.25 of 2; waiting: target 0.01, load \
-                     generator 0.15";
+        let cores = "CPU use of the run's cores: target 0.50, load generator 0.75, others 0.25 of 2; waiting: target \
+            0.01, load generator 0.15";
         let again = "retransmitted TCP segments: 6 of 2,000,000 (0.0003 %)";
         assert_eq!(described(network.clone()), [cores, "network: eth0: peak 12.3 Mbit/s of 1000.0 Mbit/s", again]);
         let unknown = NetworkUse { speed_bits: None, segments: None, ..network };

@@ -48,8 +48,7 @@ pub(super) fn busy(context: &Context<'_>, used: f64, cores: f64, target: &Span, 
     };
     let text = format!(
         "the load generator was the bottleneck: in its busiest third it used {used:.2} of its {cores} core{}, the \
-            target {target}; a faster \
-         target would look the same",
+         target {target}; a faster target would look the same",
         if cores > 1.0 { "s" } else { "" },
     );
     Some(Reason::new("generator_busy", Verdict::Suspect, text).with(share, limit, Unit::Share))
@@ -68,8 +67,7 @@ fn delayed(context: &Context<'_>, all: &Span, limits: &Limits) -> Option<Reason>
     }
     let text = format!(
         "the latencies are partly the load generator's: on its {cores} core{} its threads ran for {running:.2} and \
-            waited for {waiting:.2} of \
-         the time; give it more cores, or lower the load",
+         waited for {waiting:.2} of the time; give it more cores, or lower the load",
         if cores > 1.0 { "s" } else { "" },
     );
     Some(Reason::new(DELAYED, Verdict::Suspect, text).with(share, limit, Unit::Share))

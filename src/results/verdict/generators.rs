@@ -98,8 +98,7 @@ fn share(figures: Share, longest: f64, limits: &Limits) -> Option<Reason> {
         let reason = Reason::new(
             "generator_idle",
             Verdict::Suspect,
-            "the load generator made no request of its part \
-            of the load",
+            "the load generator made no request of its part of the load",
         );
         return Some(reason.with(0.0, 1.0, Unit::Count));
     }

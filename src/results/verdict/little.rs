@@ -36,9 +36,8 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
         let by =
             limited_by_script(context, figures.rps).map_or(String::new(), |limited| format!(", because {limited}"));
         let text = format!(
-            "the load generator held back {} of the load{by}: of {users:.0} virtual users {busy:.1} were in {what} \
-                on average, by \
-             throughput × latency",
+            "the load generator held back {} of the load{by}: of {users:.0} virtual users {busy:.1} were in {what} on \
+             average, by throughput × latency",
             Unit::Share.text(held)
         );
         reasons.push(Reason::new(HELD_BACK, Verdict::Suspect, text).with(held, limit, Unit::Share));

@@ -137,8 +137,8 @@ fn rate(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reaso
     let (share, limit) = (dropped as f64 / all.max(1) as f64, limits.get(Limit::IterationsDropped));
     if share > limit {
         let text = format!(
-            "the load generator could not start {} of {} iterations in time ({}), because {}: the load was lower \
-                than requested",
+            "the load generator could not start {} of {} iterations in time ({}), because {}: the load was lower than \
+             requested",
             count(dropped),
             count(all),
             Unit::Share.text(share),

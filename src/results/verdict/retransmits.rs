@@ -63,7 +63,7 @@ fn of_machine(conditions: &Conditions, limit: f64) -> Option<Reason> {
     (share > limit && again >= MIN_LOST).then(|| {
         let text = format!(
             "{} of {} TCP segments of the whole machine were sent again; unknown how many were lost, and whose they \
-                are",
+             are",
             count(again),
             count(all)
         );

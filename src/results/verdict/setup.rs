@@ -34,8 +34,7 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
     }
     if context.conditions.shares_cores == Some(true) {
         let text = "other Pods could use the target's cores: its node gives cores of their own to whole vCPUs only, \
-            and only \
-                    with the CPU manager policy `static`";
+            and only with the CPU manager policy `static`";
         reasons.push(Reason::note("shares_node", text));
     }
     reasons.extend(shared_cores(context));
@@ -68,8 +67,7 @@ fn physical_cores(placement: Placement) -> Option<Reason> {
         }
         Placement::SharedPhysicalCore => {
             let text = "the load generator ran on hyperthreads of the target's physical cores and took CPU time from \
-                it: the machine has \
-                       too few cores";
+                it: the machine has too few cores";
             Some(Reason::new("shared_physical_core", Verdict::Suspect, text))
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn judge(context: &Context<'_>) -> Option<Reason> {
     is_logged([context.generator_log].into_iter().chain(of_generators)).then(|| {
         let text =
             "the target sent more than was requested: the load generator got responses without a request, and closed \
-                their connections";
+             their connections";
         Reason::new("unsolicited_response", Verdict::Suspect, text)
     })
 }

@@ -42,8 +42,8 @@ struct State {
     summary: Option<Box<Summary>>,
 }
 
-/// Where seconds go.
-struct Target {
+/// Takes the seconds of a load.
+struct Feed {
     clock: Clock,
     arrivals: Arrivals,
     edges: Arc<Notify>,
@@ -54,12 +54,12 @@ impl Report {
     pub(super) fn read(output: Receiver, recording: Option<&Recording>) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let (is_ready, ready) = watch::channel(false);
-        let target = recording.map(|recording| Target {
+        let feed = recording.map(|recording| Feed {
             clock: recording.clock(),
             arrivals: recording.arrivals(),
             edges: recording.edges(),
         });
-        let reader = tokio::spawn(read(output, Arc::clone(&state), is_ready, target));
+        let reader = tokio::spawn(read(output, Arc::clone(&state), is_ready, feed));
         Self { state, ready, reader }
     }
 
@@ -119,7 +119,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn read(output: Receiver, state: Arc<Mutex<State>>, ready: watch::Sender<bool>, target: Option<Target>) {
+async fn read(output: Receiver, state: Arc<Mutex<State>>, ready: watch::Sender<bool>, feed: Option<Feed>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     loop {
@@ -132,15 +132,15 @@ async fn read(output: Receiver, state: Arc<Mutex<State>>, ready: watch::Sender<b
             Ok(Event::Ready) => {
                 ready.send_replace(true);
             }
-            Ok(Event::Started) => started(&state, target.as_ref()),
+            Ok(Event::Started) => started(&state, feed.as_ref()),
             Ok(Event::Second(second)) => {
-                if let Some((target, start_ms)) = target.as_ref().zip(lock(&state).start_ms) {
-                    target.add(*second, start_ms);
+                if let Some((feed, start_ms)) = feed.as_ref().zip(lock(&state).start_ms) {
+                    feed.add(*second, start_ms);
                 }
             }
             Ok(Event::Summary(summary)) => {
-                if let Some((target, start_ms)) = target.as_ref().zip(lock(&state).start_ms) {
-                    target.conclude(&summary, start_ms);
+                if let Some((feed, start_ms)) = feed.as_ref().zip(lock(&state).start_ms) {
+                    feed.conclude(&summary, start_ms);
                 }
                 lock(&state).summary = Some(summary);
             }
@@ -152,8 +152,8 @@ async fn read(output: Receiver, state: Arc<Mutex<State>>, ready: watch::Sender<b
     }
 }
 
-fn started(state: &Mutex<State>, target: Option<&Target>) {
-    if let Some(Target { clock, arrivals, edges }) = target {
+fn started(state: &Mutex<State>, feed: Option<&Feed>) {
+    if let Some(Feed { clock, arrivals, edges }) = feed {
         let now_ms = clock.now_ms();
         lock(state).start_ms = Some(now_ms);
         arrivals.begin(now_ms);
@@ -161,7 +161,7 @@ fn started(state: &Mutex<State>, target: Option<&Target>) {
     }
 }
 
-impl Target {
+impl Feed {
     fn add(&self, second: Second, start_ms: i64) {
         let Second {
             until_ms, requests, bytes_in, bytes_out, connections, succeeded, failed_durations, dropped, ..

@@ -38,7 +38,10 @@ fn text(logs: &RunLogs) -> String {
     }
     let mut text = section("target", target.as_deref(), target_lines.as_deref());
     for generator in generators {
-        let title = generator.agent.as_ref().map_or_else(|| "k6".to_owned(), |agent| format!("k6 on {}", plain(agent)));
+        let title = generator
+            .agent
+            .as_ref()
+            .map_or_else(|| "load generator".to_owned(), |agent| format!("load generator on {}", plain(agent)));
         text.push_str(&section(&title, Some(&generator.log), generator.lines.as_deref()));
     }
     text
@@ -76,8 +79,11 @@ mod tests {
         let generators = vec![log(Some("rack"), ""), log(None, "a\u{1b}[2J\nb")];
         let (run, target) = (String::new().into(), Some("up\n".to_owned()));
         let logs = RunLogs { run, target, target_lines: None, generators };
-        assert_eq!(text(&logs), "== target\nup\n== k6 on rack\n(empty)\n== k6\na\u{fffd}[2J\nb\n");
-        let found = "== target\n1: up\n== k6 on rack\n(no matching lines)\n== k6\n(no matching lines)\n";
+        assert_eq!(
+            text(&logs),
+            "== target\nup\n== load generator on rack\n(empty)\n== load generator\na\u{fffd}[2J\nb\n"
+        );
+        let found = "== target\n1: up\n== load generator on rack\n(no matching lines)\n== load generator\n(no matching lines)\n";
         assert_eq!(text(&logs.grep("UP")), found);
         let nothing = RunLogs { run: String::new().into(), target: None, target_lines: None, generators: Vec::new() };
         assert_eq!(text(&nothing), "No logs: the run was imported, or has not ended.\n");

@@ -123,7 +123,7 @@ fn an_idle_or_early_generator_is_suspect() {
     assert_eq!(
         reason.text,
         "on bench-02: the load generator measured for 8.99 s, another generator for 10 s: the load was lower than \
-            requested"
+         requested"
     );
 }
 

@@ -144,8 +144,7 @@ impl Limit {
                 SHARE,
                 FEW,
                 "maximum share of failed requests",
-                "so few failures move no percentile up to the p99, the furthest one compared, by more than a \
-                    hundredth of its tail",
+                "so few failures move no percentile up to the p99, the furthest one compared, by more than a hundredth of its tail",
             ),
             Self::RequestsFailedInvalid => define(
                 "requests_failed_invalid",
@@ -214,16 +213,16 @@ impl Limit {
                 "generator_busy",
                 SHARE,
                 0.8,
-                "maximum share of its cores that k6 may use while the target is not saturated",
+                "maximum share of its cores that the load generator may use while the target is not saturated",
                 "k6 adds its own delays to latencies long before its last core is full; its docs say 80 %, too",
             ),
             Self::GeneratorDelayed => define(
                 "generator_delayed",
                 (Unit::Share, 100.0),
                 0.7,
-                "maximum running and waiting threads of k6, as a share of its cores, while the target is not saturated",
-                "measured: at 58 % k6 adds a seventh to the p99 of a target that waits 5 ms, at 87 % two fifths, at \
-                    108 % three quarters",
+                "maximum running and waiting threads of the load generator, as a share of its cores, while the target is not \
+                 saturated",
+                "measured: at 58 % k6 adds a seventh to the p99 of a target that waits 5 ms, at 87 % two fifths, at 108 % three quarters",
             ),
             Self::TargetBusy => define(
                 "target_busy",
@@ -236,7 +235,7 @@ impl Limit {
                 "generator_throttled",
                 SHARE,
                 0.01,
-                "maximum share of the time for which a CPU quota may throttle k6",
+                "maximum share of the time for which a CPU quota may throttle the load generator",
                 "each pause is added to the latencies of all requests in progress",
             ),
             Self::GeneratorBlocked => define(
@@ -250,7 +249,7 @@ impl Limit {
                 "generator_held_back",
                 SHARE,
                 0.25,
-                "maximum share of the virtual users that k6 may hold back",
+                "maximum share of the virtual users that the load generator may hold back",
                 "a saturated k6 holds back a tenth of them; if it is a quarter, the load was not the requested one",
             ),
             Self::HostSteal => define(
@@ -271,10 +270,9 @@ impl Limit {
                 "host_waited",
                 (Unit::Share, 100.0),
                 0.2,
-                "maximum waiting threads of target and k6, as a share of the run's cores, while other programs use \
-                    them",
-                "measured: 11 to 15 % beside programs of low priority, which change throughput by 1 %; 37 % and more \
-                    beside \
+                "maximum waiting threads of target and load generator, as a share of the run's cores, while other programs use \
+                 them",
+                "measured: 11 to 15 % beside programs of low priority, which change throughput by 1 %; 37 % and more beside \
                  competing ones, which halve it",
             ),
             Self::NotSteadyRate => define(
@@ -352,8 +350,7 @@ impl Limit {
                 SHARE,
                 0.2,
                 "share of the load without any response above which a run is invalid",
-                "throughput is a fifth too low then, more than most differences; below, a pause may be the target's \
-                    own",
+                "throughput is a fifth too low then, more than most differences; below, a pause may be the target's own",
             ),
         }
     }

@@ -51,8 +51,7 @@ pub fn describe(stall: &Pause, all: &[Pause], window: &Window, context: &Context
                 .to_owned(),
             Some((now, usual)) if is_still((now, usual)) => {
                 format!(
-                    "; the load generator stood still: it used {now:.2} cores, usually {usual:.2}, and reported \
-                    nothing"
+                    "; the load generator stood still: it used {now:.2} cores, usually {usual:.2}, and reported nothing"
                 )
             }
             _ => "; the load generator reported nothing".to_owned(),

@@ -54,8 +54,7 @@ fn a_target_that_stands_still_is_described() {
     let found = reason(&case).expect("a reason");
     assert_eq!((found.verdict, found.observed, found.limit), (Verdict::Invalid, Some(0.3), Some(0.2)));
     let expected = "no response from second 3 to 6: 3 s of 10 s of load; the target stood still: it used 0.00 cores, \
-        usually \
-                    0.50, while the load generator kept reporting";
+        usually 0.50, while the load generator kept reporting";
     assert_eq!(found.text, expected);
     let short =
         reason(&run([1_000, 1_000, 1_000, 0, 900, 1_000, 1_000, 1_000, 1_000, 1_000], 1_200.0)).expect("a reason");

@@ -152,9 +152,8 @@ fn interrupted_iterations_have_started() {
     };
     let reasons = case(0, 3, Some(13)).judge().reasons;
     let dropped = reasons.iter().find(|reason| reason.code == "iterations_dropped").expect("a reason");
-    let expected = "the load generator could not start 13 of 16 iterations in time (81.25 %), because all its \
-        virtual users were busy, 3 \
-                    of them in iterations that did not end: the load was lower than requested";
+    let expected = "the load generator could not start 13 of 16 iterations in time (81.25 %), because all its virtual \
+        users were busy, 3 of them in iterations that did not end: the load was lower than requested";
     assert_eq!(dropped.text, expected);
     assert!(only(&case(9_990, 10, None), "iterations_interrupted", Verdict::Valid).is_note(), "the rate was kept");
 }
@@ -185,9 +184,8 @@ fn the_scripts_own_limit_is_named_instead_of_virtual_users() {
         let reasons = limited(limit).judge().reasons;
         reasons.iter().find(|reason| reason.code == "iterations_dropped").expect("a reason").text.clone()
     };
-    let expected = "the load generator could not start 1,500 of 2,000 iterations in time (75 %), because the \
-        script's option rps allows 50 \
-                    requests per second: the load was lower than requested";
+    let expected = "the load generator could not start 1,500 of 2,000 iterations in time (75 %), because the script's \
+        option rps allows 50 requests per second: the load was lower than requested";
     assert_eq!(text(50.0), expected);
     assert!(text(5_000.0).contains("because all its virtual users were busy"), "it did not matter");
     let held = recorded(|case, record| {
