@@ -46,6 +46,7 @@ async fn every_request_of_a_load_is_counted_once() {
         let unknown = target.count("/load").checked_sub(figures.requests + warmed);
         assert!(unknown.is_some_and(|unknown| unknown <= 20), "{load:?}: {unknown:?}, {figures:?}");
         assert_eq!(requests(&measured.seconds), figures.requests, "{load:?}");
+        assert!(measured.seconds.iter().all(|second| second.succeeded.schema() == 5), "an hour can be stored");
         let statuses = outcome.work.statuses.as_ref().expect("statuses");
         assert_eq!(statuses.values().sum::<u64>(), figures.requests, "{statuses:?}");
         assert_eq!(statuses.get("500").copied(), figures.failed, "{statuses:?}");

@@ -30,8 +30,8 @@ const ENGINE: PlanField = PlanField {
     placeholder: "",
     choices: &["auto", "k6", "native"],
     value_name: "ENGINE",
-    help: "Load generator: `k6` for scripts, `native` for request lists, at a tenth of k6's CPU time [default: auto, k6 \
-        if the scenario has a script]",
+    help: "Load generator: `k6` for scripts, `native` for request lists, at a tenth of k6's CPU time [default: auto, \
+        k6 if the scenario has a script]",
     get: |plan| plan.engine.map(|engine| engine.as_str().to_owned()),
     set: |plan, text| {
         plan.engine = if text == AUTO { None } else { Some(text.parse()?) };

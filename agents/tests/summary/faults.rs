@@ -117,8 +117,9 @@ fn invalid_json_is_rejected() {
 fn json_of_other_programs_is_rejected() {
     let expected = |what| {
         format!(
-            "the document: is {what} of no known format: expected a result of k6, wrk, oha, hey, bombardier, vegeta, ab, \
-             h2load, autocannon, siege, fortio, nighthawk, locust, jmeter, gatling, artillery, hyperfoil, crank, httparena"
+            "the document: is {what} of no known format: expected a result of k6, native, wrk, oha, hey, bombardier, \
+             vegeta, ab, h2load, autocannon, siege, fortio, nighthawk, locust, jmeter, gatling, artillery, hyperfoil, \
+             crank, httparena"
         )
     };
     assert_eq!(message("[]"), expected("a list"));

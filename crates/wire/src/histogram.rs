@@ -141,7 +141,7 @@ impl Histogram {
     }
 
     /// Merges buckets if this schema is coarser.
-    fn coarsen(&mut self, schema: i8) {
+    pub fn coarsen(&mut self, schema: i8) {
         if schema < self.schema {
             let (from, buckets) = (self.schema, std::mem::take(&mut self.buckets));
             self.schema = schema;

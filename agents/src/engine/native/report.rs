@@ -24,6 +24,9 @@ pub const NO_SUMMARY: &str = "the load generator left no summary";
 /// A longer line ends the report. Histograms have a few thousand buckets at most.
 const MAX_LINE: u64 = 16 << 20;
 
+/// Buckets of the series are 2.2 % wide, so that an hour of it can be stored. Those of the summary are finer.
+const SCHEMA: i8 = 5;
+
 /// How long the rest of the events may take to arrive after the exit, on a busy machine.
 const REST: Duration = Duration::from_secs(5);
 
@@ -81,10 +84,6 @@ impl Report {
         let Some(summary) = &state.summary else {
             return LoadRecord { load_start_ms: state.start_ms, ..LoadRecord::default() };
         };
-        let errors = summary.errors.iter().filter(|(kind, _)| !is_response(kind));
-        let text = |(kind, errors): (&String, &brewbench_load::events::Errors)| {
-            (errors.first.clone().unwrap_or_else(|| kind.clone()), errors.count)
-        };
         LoadRecord {
             load_start_ms: state.start_ms,
             setup_ms: Some(0),
@@ -92,7 +91,7 @@ impl Report {
             load_ms: Some(summary.elapsed_ms),
             teardown_ms: Some(0),
             interrupted_iterations: Some(summary.interrupted_requests),
-            errors: Some(Messages::from_counts(errors.map(text))),
+            errors: Some(failures(summary, false)),
             cut_short: summary.interrupted.then(|| "it was interrupted".to_owned()),
             ..LoadRecord::default()
         }
@@ -163,9 +162,10 @@ fn started(state: &Mutex<State>, feed: Option<&Feed>) {
 
 impl Feed {
     fn add(&self, second: Second, start_ms: i64) {
-        let Second {
-            until_ms, requests, bytes_in, bytes_out, connections, succeeded, failed_durations, dropped, ..
-        } = second;
+        let Second { until_ms, requests, bytes_in, bytes_out, connections, dropped, .. } = second;
+        let Second { mut succeeded, mut failed_durations, .. } = second;
+        succeeded.coarsen(SCHEMA);
+        failed_durations.coarsen(SCHEMA);
         let second = series::Second {
             succeeded,
             failed: failed_durations,
@@ -185,9 +185,11 @@ impl Feed {
     }
 }
 
-/// Whether failures of a kind had a complete response.
-fn is_response(kind: &str) -> bool {
-    matches!(kind, "status" | "length" | "body")
+/// Returns the failures with a complete response, or those without one, each kind with what was first wrong.
+fn failures(summary: &Summary, have_response: bool) -> Messages {
+    let is_wanted = |kind: &str| matches!(kind, "status" | "length" | "body") == have_response;
+    let wanted = summary.errors.iter().filter(|(kind, _)| is_wanted(kind));
+    Messages::from_counts(wanted.map(|(kind, of)| (of.first.clone().unwrap_or_else(|| kind.clone()), of.count)))
 }
 
 /// Returns the requests by status and protocol.
@@ -200,15 +202,11 @@ fn work(summary: &Summary) -> WorkDone {
         statuses.insert("0".to_owned(), without);
     }
     let protocol = if summary.http == "2" { "HTTP/2.0" } else { "HTTP/1.1" };
-    let unexpected = summary.errors.iter().filter(|(kind, _)| is_response(kind));
-    let text = |(kind, errors): (&String, &brewbench_load::events::Errors)| {
-        (errors.first.clone().unwrap_or_else(|| kind.clone()), errors.count)
-    };
     WorkDone {
         statuses: Some(statuses),
         protocols: Some(BTreeMap::from([(protocol.to_owned(), responses)])),
         new_connections: Some(summary.opened),
-        failures: Some(Messages::from_counts(unexpected.map(text))).filter(|failures| failures.count > 0),
+        failures: Some(failures(summary, true)).filter(|failures| failures.count > 0),
     }
     .checked()
 }

@@ -220,8 +220,8 @@ impl Limit {
                 "generator_delayed",
                 (Unit::Share, 100.0),
                 0.7,
-                "maximum running and waiting threads of the load generator, as a share of its cores, while the target is not \
-                 saturated",
+                "maximum running and waiting threads of the load generator, as a share of its cores, while the target \
+                 is not saturated",
                 "measured: at 58 % k6 adds a seventh to the p99 of a target that waits 5 ms, at 87 % two fifths, at 108 % three quarters",
             ),
             Self::TargetBusy => define(
@@ -270,8 +270,8 @@ impl Limit {
                 "host_waited",
                 (Unit::Share, 100.0),
                 0.2,
-                "maximum waiting threads of target and load generator, as a share of the run's cores, while other programs use \
-                 them",
+                "maximum waiting threads of target and load generator, as a share of the run's cores, while other \
+                 programs use them",
                 "measured: 11 to 15 % beside programs of low priority, which change throughput by 1 %; 37 % and more beside \
                  competing ones, which halve it",
             ),
