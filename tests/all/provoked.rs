@@ -16,6 +16,7 @@ use brewbench_agent::{
     run::{context::RunContext, execute},
     sandbox::{CGROUP_ROOT, Sandbox},
 };
+use brewbench_cli::program::GENERATE;
 use brewbench_testing::{public_copy, public_folder, skip};
 use brewbench_wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended, target::Identity};
 use nix::{
@@ -99,7 +100,7 @@ impl Bench {
         let idle_wait = IdleWait { longest: Duration::ZERO, ..context.idle_wait };
         let mut context = RunContext { idle_wait, ..context };
         let program = env!("CARGO_BIN_EXE_brewbench").into();
-        context.engines.native = Some(Native { program, arguments: vec!["generate".to_owned()] });
+        context.engines.native = Some(Native { program, arguments: vec![GENERATE.to_owned()] });
         // The provoked load also slows down the simulated agent, which runs in this thread.
         let app = App::with(|config| (config.silence, config.lease) = (PATIENCE, PATIENCE)).await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});

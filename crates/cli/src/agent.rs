@@ -31,7 +31,7 @@ use super::{
     duration,
     table::{hanging, plain},
 };
-use crate::common::TrustFlags;
+use crate::{common::TrustFlags, program::GENERATE};
 
 /// Start the agent on this machine.
 #[derive(Debug, Args)]
@@ -246,7 +246,7 @@ impl Tools {
 /// Returns this program as the native load generator.
 fn native() -> anyhow::Result<Native> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
-    Ok(Native { program, arguments: vec!["generate".to_owned()] })
+    Ok(Native { program, arguments: vec![GENERATE.to_owned()] })
 }
 
 impl AgentSetup {

@@ -49,7 +49,6 @@ pub mod webhook;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use brewbench::app::logs::Log;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
@@ -84,9 +83,6 @@ enum Command {
     Experiment(experiment::Experiment),
     /// Load a URL or a list of requests from here, without a server
     Load(load::LoadCommand),
-    /// Execute the plan on standard input, as the native load generator of an agent
-    #[command(hide = true)]
-    Generate,
     /// Compare runs; with --candidate, pass or fail a candidate for CI
     Compare(compare::Compare),
     /// Manage baselines: named sets of runs to compare with
@@ -177,11 +173,6 @@ impl Cli {
         }
     }
 
-    /// Whether it is the native load generator, which handles signals itself.
-    pub fn is_generator(&self) -> bool {
-        matches!(self.command, Command::Generate)
-    }
-
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
@@ -193,7 +184,6 @@ impl Cli {
             Command::Run(run) => return run.run().await,
             Command::Experiment(experiment) => return experiment.run().await,
             Command::Load(load) => return load.run().await,
-            Command::Generate => bail!("this command runs without the async runtime"),
             Command::Compare(compare) => return compare.run().await,
             Command::Baseline(baseline) => baseline.run().await?,
             Command::Difference(difference) => difference.run().await?,

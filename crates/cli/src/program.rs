@@ -10,16 +10,20 @@ use tokio::runtime::Runtime;
 
 use crate::{Cli, gate};
 
+/// The only argument with which an agent starts this program as its native load generator. It is no command of people.
+pub const GENERATE: &str = "generate";
+
 /// Runs the command of the arguments and returns its exit code.
 pub fn main() -> ExitCode {
+    // It handles signals itself, before any thread exists.
+    if std::env::args_os().skip(1).eq([GENERATE]) {
+        return brewbench_load::program::main();
+    }
     memory::return_at_once();
     let cli = match Cli::parse_arguments() {
         Ok(cli) => cli,
         Err(error) => return report(&error),
     };
-    if cli.is_generator() {
-        return brewbench_load::program::main();
-    }
     logs::begin(cli.log(), cli.log_level());
     match run(cli) {
         Ok(code) => code,
