@@ -79,6 +79,11 @@ impl Basis {
         strata
     }
 
+    /// When the runs of a repetition were measured.
+    pub fn order(&self) -> power::Order {
+        power::Order::of(self.strata())
+    }
+
     /// Number of values of the baseline and of the other side.
     pub fn counts(&self) -> [usize; 2] {
         let sum = |of: fn(&Stratum) -> usize| self.strata().iter().map(of).sum();

@@ -88,6 +88,7 @@ pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>
             block: run.repetition,
             agent: run.agent.as_deref(),
             interleaved: run.interleaved,
+            paired: run.spec.duet,
             value: metric.judged_value(run).filter(|value| value.is_finite())?,
         })
     };

@@ -122,7 +122,10 @@ pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Compariso
         answers[*row].levels.extend(level(*metric, compared).map(|level| ((*metric, *base), level)));
     }
     let count = statistics::count(&tests);
-    let enough = power::fewest(count.deciding_level(alpha)).unwrap_or(power::MAX_REPETITIONS);
+    let is_at_once = |basis: &Basis| basis.order() == power::Order::AtOnce;
+    let is_at_once = all.iter().filter_map(|(_, basis)| basis.as_ref()).any(is_at_once);
+    let order = if is_at_once { power::Order::AtOnce } else { power::Order::InTurn };
+    let enough = power::fewest(count.deciding_level(alpha), order).unwrap_or(power::MAX_REPETITIONS);
     for (row, answers) in rows.iter_mut().zip(&answers) {
         lead(row, base, answers, options);
         relate(row, base.subject, answers, options, enough);

@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 
 use brewbench_wire::{
-    job::{Job, Role, Segment},
+    Phase,
+    job::{Job, Partner, Role, Segment},
     now_ms,
 };
 
 use crate::{
     app::{
         error::{Error, Result},
-        ids::AgentId,
+        ids::{AgentId, RunId},
         state::AppState,
     },
     dispatch::{
@@ -25,9 +26,10 @@ use crate::{
     placement::{
         affinity::Affinity,
         feasibility::Needs,
-        wait_reason::{EligibleAgents, WaitCode, generators_wait, ineligible},
+        wait_reason::{WaitCode, generators_wait, ineligible},
     },
-    runs::store::retries::HeldRun,
+    results::store::endings,
+    runs::store::retries::{self, HeldRun},
 };
 
 /// Assigns to each free agent the first queued run that it can do.
@@ -52,9 +54,19 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     for (run, needs) in queued.iter().zip(&all_needs) {
         let experiment = run.place.experiment_id.as_ref();
         let eligible = affinity.eligible(needs, experiment, run.place.home.as_deref(), &connected);
-        let Some(host) = find_host(needs, &eligible, &connected, &mut reserved) else { continue };
+        let partner = match find_partner(state, run, &queued).await? {
+            Pairing::None => None,
+            Pairing::With(place) => Some(place),
+            Pairing::Waits => continue,
+        };
+        let both = [Some(*needs), partner.map(|place| all_needs[place])];
+        let fits = |name: &str, agent: &Connected| {
+            both.iter().flatten().all(|needs| ineligible(needs, &eligible, name, agent).is_none())
+        };
+        let Some(host) = find_host(needs, fits, &connected, &mut reserved) else { continue };
         let participants = Participants { host, generators: find_agents(&run.spec.generators, &connected) };
-        if tried.insert(run.place.id.clone()) && participants.start(state, presence, run).await? {
+        let partner = partner.map(|place| &queued[place]);
+        if tried.insert(run.place.id.clone()) && participants.start(state, presence, run, partner).await? {
             affinity.record_start(needs, experiment, &participants.host.0);
         }
         connected = presence.list();
@@ -65,17 +77,49 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     Ok(())
 }
 
-/// Returns the agent that can run the target now.
+/// The partner of a run in a duet.
+enum Pairing {
+    /// It is in no duet.
+    None,
+    /// Its place in the queue.
+    With(usize),
+    /// It is not queued yet, or again.
+    Waits,
+}
+
+/// Finds the partner of a run in the queue. A run whose partner has ended is cancelled.
+async fn find_partner(state: &AppState, run: &QueuedRun, queued: &[QueuedRun]) -> Result<Pairing> {
+    if !run.spec.duet {
+        return Ok(Pairing::None);
+    }
+    let mut connection = state.db.read.acquire().await?;
+    let partner = retries::partner(&mut connection, &run.place.id).await?;
+    if let Some(place) = queued.iter().position(|other| Some(&other.place.id) == partner.as_ref()) {
+        return Ok(Pairing::With(place));
+    }
+    let phase = match &partner {
+        Some(id) => retries::phase_and_agent(&mut connection, id).await?.map(|(phase, _)| phase),
+        None => None,
+    };
+    if phase.is_none_or(Phase::is_final) {
+        let why = "the other run of its duet has ended";
+        for id in endings::cancel(&state.db.write, &run.place.id, why, now_ms()).await? {
+            publish_change(state, &HeldRun { id, experiment_id: run.place.experiment_id.clone() });
+        }
+    }
+    Ok(Pairing::Waits)
+}
+
+/// Returns the agent that fits and can run the target now.
 ///
 /// If all participants of a distributed run are connected but some are busy, returns `None` and reserves all of them.
 fn find_host(
     needs: &Needs<'_>,
-    eligible: &EligibleAgents,
+    fits: impl Fn(&str, &Connected) -> bool,
     connected: &[(String, Connected)],
     reserved: &mut HashSet<String>,
 ) -> Option<(String, Connected)> {
-    let can =
-        |(name, agent): &&(String, Connected)| agent.takes_runs() && ineligible(needs, eligible, name, agent).is_none();
+    let can = |(name, agent): &&(String, Connected)| agent.takes_runs() && fits(name, agent);
     let is_free = |(name, agent): &&(String, Connected)| agent.is_free() && !reserved.contains(name);
     let free = connected.iter().filter(can).find(is_free);
     if needs.spec.generators.is_empty() {
@@ -106,16 +150,23 @@ struct Participants {
 }
 
 impl Participants {
-    /// Leases the run and sends it to all participants.
+    /// Leases the run, with its partner in a duet, and sends it to all participants.
     ///
-    /// Returns false if the run is no longer queued or a participant has disconnected.
-    async fn start(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
+    /// Returns false if a run is no longer queued or a participant has disconnected.
+    async fn start(
+        &self,
+        state: &AppState,
+        presence: &Presence,
+        run: &QueuedRun,
+        partner: Option<&QueuedRun>,
+    ) -> Result<bool> {
         let Self { host: (name, agent), generators } = self;
         let PlacementRow { id, experiment_id, .. } = &run.place;
         let ids: Vec<AgentId> = generators.iter().map(|(_, generator)| generator.id).collect();
-        let job = job(state, run).await?;
+        let job = job(state, run, partner).await?;
         let (now, expires) = (now_ms(), lease_end(state));
-        if !leases::lease(&state.db.write, id, agent.id, &ids, (now, expires)).await? {
+        let runs: Vec<&RunId> = [id].into_iter().chain(partner.map(|partner| &partner.place.id)).collect();
+        if !leases::lease(&state.db.write, &runs, agent.id, &ids, (now, expires)).await? {
             return Ok(false);
         }
         let of = u32::try_from(ids.len()).unwrap_or(u32::MAX);
@@ -127,7 +178,9 @@ impl Participants {
             let started = presence.start(name, agent.connection, job.clone());
             if !started {
                 // The agent may have reconnected before the lease was stored; that connection would never get the job.
-                leases::give_back(&state.db.write, id, agent.id, now_ms()).await?;
+                for id in &runs {
+                    leases::give_back(&state.db.write, id, agent.id, now_ms()).await?;
+                }
             }
             started
         } else {
@@ -138,12 +191,14 @@ impl Participants {
             }
             started
         };
-        publish_change(state, &HeldRun { id: id.clone(), experiment_id: experiment_id.clone() });
+        for id in runs {
+            publish_change(state, &HeldRun { id: id.clone(), experiment_id: experiment_id.clone() });
+        }
         Ok(started)
     }
 }
 
-async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
+async fn job(state: &AppState, run: &QueuedRun, partner: Option<&QueuedRun>) -> Result<Job> {
     let QueuedRun { spec, place: PlacementRow { id, experiment_id, .. } } = run;
     let (Some(name), Some(sha256)) = (&spec.scenario, &spec.scenario_sha256) else {
         return Err(Error::NotFound(format!("scenario of run {id}")));
@@ -151,11 +206,15 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
     let scenario = crate::catalog::store::scenarios::revision(&state.db.read, name, sha256).await?;
     let mut spec = spec.clone();
     crate::runs::store::secrets::reveal(&state.db.read, &mut spec.parameters).await?;
+    let partner = partner.map(|QueuedRun { spec, place }| {
+        Ok::<_, Error>(Partner { run: place.id.to_wire().map_err(Error::internal)?, target: spec.target.clone() })
+    });
     Ok(Job {
         run: id.to_wire().map_err(Error::internal)?,
         experiment: experiment_id.as_ref().map(ToString::to_string),
         spec,
         scenario: scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {id}")))?.for_message(),
         role: Role::Alone,
+        partner: partner.transpose()?,
     })
 }

@@ -340,11 +340,11 @@ impl<'a> AgentConnection<'a> {
             AgentMessage::Heartbeat { running, fault } => {
                 self.note_fault(fault);
                 // Other runs that it holds are results to upload: those are its own until they arrive.
-                if let Some(run) = running
-                    && !renew(self.state, &run.into(), self.agent.id).await?
-                {
-                    // The run ended while the agent was unreachable, or belongs to another agent.
-                    self.presence.send(&self.agent.name, ServerMessage::Cancel { run });
+                for run in running {
+                    if !renew(self.state, &run.into(), self.agent.id).await? {
+                        // The run ended while the agent was unreachable, or belongs to another agent.
+                        self.presence.send(&self.agent.name, ServerMessage::Cancel { run });
+                    }
                 }
             }
             AgentMessage::Phase { run, phase } => {

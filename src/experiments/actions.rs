@@ -187,7 +187,8 @@ async fn cancel_all(state: &AppState, id: &ExperimentId, caller: &Caller) -> Res
             return publish_change(state, id).await;
         }
         for run in left {
-            if endings::cancel(&state.db.write, &run.id, &format!("cancelled by {}", caller.name), now_ms()).await? {
+            let why = format!("cancelled by {}", caller.name);
+            if !endings::cancel(&state.db.write, &run.id, &why, now_ms()).await?.is_empty() {
                 lookup::announce(state, run);
             }
         }

@@ -106,6 +106,11 @@ pub struct Plan {
     /// Factor on the virtual users and rates of the script's own load, 0.001 to 1,000. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
+    /// Whether both targets run at the same time and are loaded in turns of 0.1 s, so that noise of the machine affects
+    /// them alike. Needs two targets, one size with whole vCPUs, one load and the native load generator. Each repetition
+    /// restarts both targets; six or more decide. Such runs are not retried.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duet: bool,
 }
 
 impl Default for Plan {
@@ -136,6 +141,7 @@ impl Default for Plan {
             engine: None,
             script_scenario: None,
             scale: None,
+            duet: false,
         }
     }
 }
@@ -149,6 +155,9 @@ pub fn default_warm_up_s() -> f64 {
 pub fn default_repetitions() -> u32 {
     5
 }
+
+/// The number of repetitions of a duet if none is named: two more than a decision needs, for runs that fail.
+pub const DUET_REPETITIONS: u32 = 8;
 
 /// Returns the default number of retries: a run that fails twice would usually fail again.
 pub fn default_retries() -> u32 {
@@ -204,6 +213,7 @@ impl Plan {
             requested_engine: self.engine,
             script_scenario: self.script_scenario.clone(),
             scale: self.scale,
+            duet: self.duet,
             ..RunSpec::default()
         }
     }

@@ -16,7 +16,27 @@ const MAX_GENERATORS: usize = 64;
 
 /// Returns the first fault; the sentence starts with the field.
 pub fn first(plan: &Plan) -> Option<String> {
-    load_fault(plan).or_else(|| place_fault(plan)).or_else(|| generators_fault(plan))
+    load_fault(plan).or_else(|| place_fault(plan)).or_else(|| generators_fault(plan)).or_else(|| duet_fault(plan))
+}
+
+/// Returns what a duet can't be combined with.
+fn duet_fault(plan: &Plan) -> Option<String> {
+    let Plan { targets, sizes, loads, knee, profiled_repetitions, generators, cluster_generators, .. } = plan;
+    if !plan.duet {
+        return None;
+    }
+    let sentence = if targets.len() > 2 || (targets.len() == 1 && plan.against.is_none()) {
+        "needs two targets"
+    } else if sizes.len() > 1 || loads.len() > 1 || knee.is_some() {
+        "needs one size and one load; submit an experiment for each"
+    } else if *profiled_repetitions > 0 {
+        "can't be combined with profiled_repetitions; profile the targets one after the other"
+    } else if !generators.is_empty() || *cluster_generators > 0 {
+        "can't be combined with generators; the agent of the targets generates the load"
+    } else {
+        return None;
+    };
+    Some(format!("duet: {sentence}"))
 }
 
 /// Returns what is wrong with the load, the knee search or the stopping rule.

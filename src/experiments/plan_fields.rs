@@ -6,7 +6,7 @@ use brewbench_wire::run_spec::{HttpVersion, SCALES};
 use super::plan::{Plan, default_warm_up_s};
 
 /// The fields, in the order of the form.
-pub static FIELDS: [PlanField; 5] = [WARM_UP_FIELD, ENGINE, HTTP_VERSION, SCRIPT_SCENARIO, SCALE];
+pub static FIELDS: [PlanField; 6] = [WARM_UP_FIELD, ENGINE, DUET, HTTP_VERSION, SCRIPT_SCENARIO, SCALE];
 
 const WARM_UP_FIELD: PlanField = PlanField {
     flag: WARM_UP,
@@ -35,6 +35,27 @@ const ENGINE: PlanField = PlanField {
     get: |plan| plan.engine.map(|engine| engine.as_str().to_owned()),
     set: |plan, text| {
         plan.engine = if text == AUTO { None } else { Some(text.parse()?) };
+        Ok(())
+    },
+};
+
+const DUET: PlanField = PlanField {
+    flag: "duet",
+    key: "duet",
+    label: "Duet",
+    hint: "both targets run at once and are loaded in turns, so noise affects them alike: finds 2 % in minutes",
+    placeholder: "",
+    choices: YES_OR_NO,
+    value_name: "yes|no",
+    help: "Run both targets at once and load them in turns of 0.1s, so that noise affects them alike. Needs two targets, \
+        one size with whole vCPUs, one load and the native engine; use --repeat 6 or more [default: no]",
+    get: |plan| plan.duet.then(|| "yes".to_owned()),
+    set: |plan, text| {
+        plan.duet = match text {
+            "yes" => true,
+            "no" => false,
+            _ => return Err("must be yes or no".to_owned()),
+        };
         Ok(())
     },
 };
@@ -97,6 +118,9 @@ pub const WARM_UP: &str = "warm-up";
 
 /// The flag of the script's scenario, of which the form knows the names.
 pub const SCRIPT_SCENARIO_FLAG: &str = "script-scenario";
+
+/// The values of a field that is on or off; its flag alone means yes.
+pub const YES_OR_NO: &[&str] = &["no", "yes"];
 
 /// The value for a warm-up until the target is steady.
 const AUTO: &str = "auto";

@@ -23,6 +23,9 @@ pub struct PlanPower {
     pub primary: Metric,
     /// Repetitions with which every question can be decided, whatever the others show.
     pub needed: usize,
+    /// Repetitions that a single comparison needs.
+    #[serde(default = "fewest_in_turn")]
+    pub fewest: usize,
     /// Maximum number of repetitions of the plan.
     pub chosen: usize,
     /// Minimum detectable effect as a share: found in 80 % of such experiments, by the past scatter of the cells.
@@ -66,7 +69,10 @@ impl SmallestDifference {
             return too_little("none: too many comparisons for one experiment".to_owned());
         };
         if !power.is_enough() {
-            return too_little(format!("none: a comparison needs {} repetitions", PlanPower::fewest()));
+            return too_little(format!("none: a comparison needs {} repetitions", power.fewest));
+        }
+        if plan.duet {
+            return as_expected("about 2 % with 6 to 8 repetitions of 10 s, even on a busy machine".to_owned());
         }
         let Some(detectable) = power.detectable else {
             let few = if history.has_runs { "too few" } else { "no" };
@@ -94,26 +100,37 @@ pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let chosen = plan.stopping_rule.map_or(plan.repetitions, |until| until.at_most);
     let chosen = usize::try_from(chosen).unwrap_or(usize::MAX);
     // Few repetitions take few values: the smallest is the level, if nothing else separates the sides as far.
-    let level = count.primary_level().max(power::least_p(chosen)).min(ALPHA);
+    let order = order(plan);
+    let level = count.primary_level().max(power::least_p(chosen, order)).min(ALPHA);
     let with = |scatter| power::detectable_with(chosen, power::Scatter::known(scatter), level, MIN_EFFECT);
     Some(PlanPower {
         comparisons: pairs,
         primary: if is_open { Metric::P99Ms } else { Metric::Rps },
-        needed: power::fewest(count.deciding_level(ALPHA))?,
+        needed: power::fewest(count.deciding_level(ALPHA), order)?,
+        fewest: fewest(order),
         chosen,
-        detectable: scatter.and_then(with),
+        // The scatter of a cell alone says nothing about the difference of a duet.
+        detectable: scatter.filter(|_| !plan.duet).and_then(with),
     })
 }
 
-impl PlanPower {
-    /// Returns the repetitions that a single comparison needs.
-    fn fewest() -> usize {
-        power::fewest(ALPHA).unwrap_or(power::MAX_REPETITIONS)
-    }
+fn order(plan: &Plan) -> power::Order {
+    if plan.duet { power::Order::AtOnce } else { power::Order::InTurn }
+}
 
+/// Returns the repetitions that a single comparison needs.
+fn fewest(order: power::Order) -> usize {
+    power::fewest(ALPHA, order).unwrap_or(power::MAX_REPETITIONS)
+}
+
+fn fewest_in_turn() -> usize {
+    fewest(power::Order::InTurn)
+}
+
+impl PlanPower {
     /// Whether the plan can find any difference.
     pub fn is_enough(&self) -> bool {
-        self.chosen >= Self::fewest()
+        self.chosen >= self.fewest
     }
 
     /// Whether the plan decides every question, whatever the others show.
@@ -123,9 +140,9 @@ impl PlanPower {
 
     /// Describes the power in a sentence.
     pub fn describe(&self) -> String {
-        let Self { comparisons, primary, needed, chosen, detectable } = self;
+        let Self { comparisons, primary, needed, fewest, chosen, detectable } = self;
         if !self.is_enough() {
-            return format!("A comparison needs {} repetitions; the plan has {chosen}.", Self::fewest());
+            return format!("A comparison needs {fewest} repetitions; the plan has {chosen}.");
         }
         let found = detectable.map(|detectable| {
             let least = format::percent(Some(detectable));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_wire::{engine::EngineKind, load::Load, now_ms};
+use brewbench_wire::{engine::EngineKind, load::Load, now_ms, run_spec::WHOLE_VCPUS};
 use sqlx::SqliteConnection;
 
 use super::against::{Baseline, Completed};
@@ -100,6 +100,9 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     check_script_scenario(&plan, &scenario.scenarios)?;
     let plan = with_engine(plan, &scenario.engines)?;
     check_label(state, &plan).await?;
+    if plan.duet && sizes.iter().any(|size| size.vcpus.fract() > 0.0) {
+        return Err(Error::Invalid(format!("size: {WHOLE_VCPUS}")));
+    }
     let spec = needed(&plan, &scenario.sha256);
     let needs = Needs::of_plan(&spec, plan.agent.as_deref(), plan.agent_label.as_deref());
     let cells = Cells { targets: &plan.targets, sizes: &sizes };
@@ -181,7 +184,9 @@ fn check_parameters(plan: &Plan, known: &BTreeMap<String, String>) -> Result<()>
 
 /// Chooses the load generator if the plan does not, and refuses one that can't execute the scenario.
 fn with_engine(plan: Plan, able: &[EngineKind]) -> Result<Plan> {
-    let engine = plan.engine.or(able.first().copied()).unwrap_or_default();
+    let of_duet = EngineKind::Native;
+    let usual = if plan.duet && able.contains(&of_duet) { Some(of_duet) } else { able.first().copied() };
+    let engine = plan.engine.or(usual).unwrap_or_default();
     if able.contains(&engine) {
         return Ok(Plan { engine: Some(engine).filter(|engine| *engine != EngineKind::default()), ..plan });
     }
@@ -301,6 +306,10 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     }
     if let Some(name) = &plan.name {
         checked_line(name)?;
+    }
+    if plan.duet {
+        // A run that is measured again would need its partner again, too.
+        plan.retries = 0;
     }
     if plan.knee.is_none() && plan.loads.is_empty() {
         plan.loads.push(Load::Script);

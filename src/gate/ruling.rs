@@ -86,7 +86,7 @@ fn needed(rule: &Rule, basis: &Basis, by: f64, interval: Option<[f64; 2]>, answe
     let Basis::InTurn(..) = basis else { return None };
     let [base, new] = basis.counts();
     let now = base.min(new);
-    let fewest = power::fewest(answer.level)?.max(now + 1);
+    let fewest = power::fewest(answer.level, basis.order())?.max(now + 1);
     let Some(ends) = interval else { return Some(fewest) };
     let is_beyond = rule.is_crossed_by(by);
     let in_doubt = ends.into_iter().filter(|end| rule.is_crossed_by(*end) != is_beyond);

@@ -109,6 +109,9 @@ fn target_obstacle(
     if let Some((name, why)) = none(&|offer| offer.cluster_obstacle(spec.cluster_generators)) {
         return Some(format!("cluster_generators: {name} {why}"));
     }
+    if let Some((name, why)) = none(&|offer| offer.duet_obstacle(spec.duet).map(str::to_owned)) {
+        return Some(format!("duet: {name} {why}"));
+    }
     let is_provided = |size: &RunSize| {
         // Whether they can profile it has a sentence of its own.
         let (target, size) = (target.to_owned(), Some(size.clone()));
@@ -119,7 +122,7 @@ fn target_obstacle(
         return Some(format!(
             "size: no connected agent{labelled} that offers {target:?} can provide {}; {}",
             size.name,
-            describe_lacks(agents, target, &size)
+            describe_lacks(agents, target, &size, spec.duet)
         ));
     }
     let (name, why) = none(&|offer| offer.profile_obstacle()).filter(|_| spec.profiled)?;
@@ -167,11 +170,11 @@ fn offered(agents: &[&(String, Connected)]) -> String {
     if names.is_empty() { "none is offered".to_owned() } else { format!("offered: {}", names.join(", ")) }
 }
 
-fn describe_lacks(agents: &[&(String, Connected)], target: &str, size: &RunSize) -> String {
+fn describe_lacks(agents: &[&(String, Connected)], target: &str, size: &RunSize, is_duet: bool) -> String {
     let reason = |(name, agent): &&(String, Connected)| match Offer::find(&agent.hello, target) {
         None => format!("{name} does not offer the target"),
         Some(offer) if !offer.replicates(size) => format!("{name} {NO_REPLICAS}"),
-        Some(offer) => match offer.size_obstacle(size) {
+        Some(offer) => match offer.size_obstacle(size, is_duet) {
             Some(lack) => format!("{name} {lack}"),
             None => format!("{name} can't do the rest of the plan"),
         },

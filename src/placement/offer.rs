@@ -34,6 +34,8 @@ pub enum Unfit {
     NoLoad(&'static str),
     /// It can't generate the load in its cluster; says why.
     NoCluster(String),
+    /// It can't run the target in a duet; says why.
+    NoDuet(&'static str),
     /// It runs bundled scenarios only.
     Script,
     /// Its load generator lacks a capability; says which.
@@ -108,7 +110,7 @@ impl<'a> Offer<'a> {
 
     fn unfit(self, spec: &RunSpec) -> Option<Unfit> {
         if let Some(size) = &spec.size {
-            if let Some(has) = self.size_obstacle(size) {
+            if let Some(has) = self.size_obstacle(size, spec.duet) {
                 return Some(Unfit::TooSmall(has));
             }
             if !self.replicates(size) {
@@ -126,6 +128,9 @@ impl<'a> Offer<'a> {
         if let Some(why) = self.cluster_obstacle(spec.cluster_generators) {
             return Some(Unfit::NoCluster(why));
         }
+        if let Some(why) = self.duet_obstacle(spec.duet) {
+            return Some(Unfit::NoDuet(why));
+        }
         if spec.generators.is_empty()
             && let Some((_, why)) = engine_obstacle(spec, self.agent)
         {
@@ -139,9 +144,20 @@ impl<'a> Offer<'a> {
         size.replicas == 1 || self.kind().may_replicate()
     }
 
-    /// Returns why its machine is too small for a machine size.
-    pub fn size_obstacle(self, size: &RunSize) -> Option<String> {
-        if self.kind().is_elsewhere() { None } else { lacks(size, &self.agent.machine) }
+    /// Returns why its machine is too small for a machine size, twice in a duet: its targets are in memory at the same
+    /// time, but use the cores in turns.
+    pub fn size_obstacle(self, size: &RunSize, is_duet: bool) -> Option<String> {
+        if self.kind().is_elsewhere() {
+            return None;
+        }
+        let twice = RunSize { memory_bytes: size.memory_bytes.saturating_mul(2), ..size.clone() };
+        lacks(if is_duet { &twice } else { size }, &self.agent.machine)
+    }
+
+    /// Returns why a duet can't have it; the end of a sentence about the agent.
+    pub fn duet_obstacle(self, is_duet: bool) -> Option<&'static str> {
+        (is_duet && self.kind().is_elsewhere())
+            .then_some("does not run the target on its own machine, as a duet requires")
     }
 
     /// Returns why other agents can't load it; the end of a sentence about the agent.

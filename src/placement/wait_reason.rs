@@ -224,7 +224,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
         return WaitReason::without_agents(WaitCode::ScriptNotTaken, sentence);
     }
     let no_load = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
-        Ineligible::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
+        Ineligible::Unfit(Unfit::NoLoad(how) | Unfit::NoDuet(how)) => Some(format!("{name} {how}")),
         Ineligible::Unfit(Unfit::NoReplicas) => Some(format!("{name} {NO_REPLICAS}")),
         Ineligible::Unfit(Unfit::NoCluster(how) | Unfit::NoEngine(how)) => Some(format!("{name} {how}")),
         _ => None,

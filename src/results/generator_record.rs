@@ -212,7 +212,7 @@ impl SeriesContent {
 
 impl CpuUse {
     fn from_series(series: &Series) -> Option<Self> {
-        let spans = spans(series, UsageScope::Generator);
+        let spans = spans(series, UsageScope::Generator, 1.0);
         let all = Span::sum(&spans)?;
         Some(Self {
             thirds: thirds(&spans).into_iter().filter_map(Span::sum).map(|third| third.generator()).collect(),

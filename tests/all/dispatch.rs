@@ -203,14 +203,14 @@ async fn a_heartbeat_renews_the_lease() {
     };
     let first = lease().await;
     app.until("a longer lease", async || {
-        agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run), fault: None });
+        agent.send_message(&AgentMessage::Heartbeat { running: vec![job.run], fault: None });
         Some(lease().await).filter(|lease| *lease > first)
     })
     .await;
     // The heartbeat of another agent does not renew the lease.
     let other = Agent::start(&app, "other").await;
     let before = lease().await;
-    other.send_message(&AgentMessage::Heartbeat { running: Some(job.run), fault: None });
+    other.send_message(&AgentMessage::Heartbeat { running: vec![job.run], fault: None });
     other.enter(job.run, Phase::Measuring);
     let mut other = other;
     assert_eq!(other.cancelled().await, job.run, "both messages were handled");

@@ -40,9 +40,12 @@ struct Three {
 impl Three {
     async fn start(app: App) -> Self {
         let user = app.admin().await;
-        let (mut rack, mut one, mut two) =
-            (host(&app, "rack").await, Agent::start(&app, "one").await, Agent::start(&app, "two").await);
-        let (_, runs) = submit(&user, &plan(&["one", "two"], &json!({}))).await;
+        let (mut rack, mut one, mut two) = (
+            Box::pin(host(&app, "rack")).await,
+            Box::pin(Agent::start(&app, "one")).await,
+            Agent::start(&app, "two").await,
+        );
+        let (_, runs) = Box::pin(submit(&user, &plan(&["one", "two"], &json!({})))).await;
         let run = runs[0].parse().expect("an id");
         let roles = [rack.job().await, one.job().await, two.job().await].map(|job| {
             assert_eq!(job.run, run);

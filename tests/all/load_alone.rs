@@ -176,6 +176,7 @@ async fn the_merged_rate_of_two_generators_is_over_their_loads() {
         experiment: None,
         scenario,
         role: Role::Alone,
+        partner: None,
         spec: RunSpec {
             target: "counter".to_owned(),
             size: Some(size),

@@ -63,7 +63,7 @@ async fn a_returning_agent_gets_its_lost_run_back_while_its_retry_is_queued() {
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
     agent.connect(&app).await.expect("welcome");
     // The heartbeat renews the lease for the result.
-    agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run), fault: None });
+    agent.send_message(&AgentMessage::Heartbeat { running: vec![job.run], fault: None });
     assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { counts: true, reason: None });
     let run = user.run(&id).await;
     assert_eq!((&run["phase"], &run["error"]), (&json!("finished"), &Value::Null));
@@ -120,7 +120,7 @@ async fn a_heartbeat_with_a_cancelled_run_is_answered_with_cancel() {
     let job = agent.job().await;
     user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
     assert_eq!(agent.cancelled().await, job.run);
-    agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run), fault: None });
+    agent.send_message(&AgentMessage::Heartbeat { running: vec![job.run], fault: None });
     assert_eq!(agent.cancelled().await, job.run, "again, in case the first message was lost");
 }
 

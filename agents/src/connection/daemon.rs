@@ -39,7 +39,7 @@ use crate::host::cpu_tuning::CpuTuning;
 use crate::host::{cpu_tuning, disk, machine};
 use crate::run::barrier::{Gates, Opening};
 use crate::run::context::RunContext;
-use crate::run::execute;
+use crate::run::{duet, execute};
 use crate::sandbox::Sandbox;
 use crate::target::{Fingerprints, Offered};
 
@@ -187,7 +187,8 @@ async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoK6) -> anyhow:
 enum Report {
     Phase(RunId, brewbench_wire::Phase),
     At(RunId, Gate, Option<String>),
-    Over(Box<Outcome>),
+    /// The job of a run, with the outcomes of all its runs.
+    Over(RunId, Vec<Outcome>),
     Inspected(Uuid, Finding),
 }
 
@@ -225,27 +226,27 @@ impl Daemon {
         let mut reread = interval(REREAD);
         reread.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.session.is_over() {
-            let (input, outcome) = tokio::select! {
+            let (input, outcomes) = tokio::select! {
                 Some(event) = events.recv() => match event {
                     LinkEvent::Connected(reply) => {
                         self.introduce(reply);
-                        (Input::Connected, None)
+                        (Input::Connected, Vec::new())
                     }
-                    LinkEvent::Message(message) => (Input::Server(message), None),
+                    LinkEvent::Message(message) => (Input::Server(message), Vec::new()),
                     LinkEvent::Rejected(reason) => {
                         rejected = Some(reason);
-                        (Input::Shutdown, None)
+                        (Input::Shutdown, Vec::new())
                     }
                 },
                 Some(report) = reports.recv() => match report {
-                    Report::Phase(run, phase) => (Input::Phase(run, phase), None),
-                    Report::At(run, gate, base_url) => (Input::At(run, gate, base_url), None),
-                    Report::Inspected(id, finding) => (Input::Inspected(id, finding), None),
-                    Report::Over(outcome) => (Input::Over(outcome.run), Some(outcome)),
+                    Report::Phase(run, phase) => (Input::Phase(run, phase), Vec::new()),
+                    Report::At(run, gate, base_url) => (Input::At(run, gate, base_url), Vec::new()),
+                    Report::Inspected(id, finding) => (Input::Inspected(id, finding), Vec::new()),
+                    Report::Over(run, outcomes) => (Input::Over(run), outcomes),
                 },
                 () = shutdown.cancelled(), if !stop_requested => {
                     stop_requested = true;
-                    (Input::Shutdown, None)
+                    (Input::Shutdown, Vec::new())
                 }
                 _ = reread.tick(), if self.session.is_idle() => {
                     self.context.containers.sweep_again().await;
@@ -256,7 +257,7 @@ impl Daemon {
             };
             self.report_condition();
             let effects = self.session.step(input);
-            self.carry_out(effects, outcome).await;
+            self.carry_out(effects, outcomes).await;
             self.report_condition();
         }
         rejected.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason)))
@@ -264,7 +265,8 @@ impl Daemon {
 
     /// Reports the current run, and a full disk; once there is space, the agent takes runs again.
     fn report_condition(&mut self) {
-        let (running, fault) = (self.session.running(), disk::fault([self.state.as_path(), &self.context.work_folder]));
+        let (running, fault) =
+            (self.session.all_running(), disk::fault([self.state.as_path(), &self.context.work_folder]));
         if fault.is_some() && self.condition.borrow().fault.is_none() {
             tracing::error!(fault, "this agent takes no runs");
         }
@@ -272,8 +274,8 @@ impl Daemon {
         self.condition.send_replace(Condition { running, fault });
     }
 
-    async fn carry_out(&mut self, effects: Vec<Effect>, outcome: Option<Box<Outcome>>) {
-        let mut outcome = outcome;
+    async fn carry_out(&mut self, effects: Vec<Effect>, outcomes: Vec<Outcome>) {
+        let mut outcomes = outcomes;
         for effect in effects {
             match effect {
                 Effect::Send(message) => self.send(message),
@@ -286,11 +288,14 @@ impl Daemon {
                     }
                 }
                 Effect::Keep(run) => {
-                    if let Some(outcome) = outcome.take() {
-                        self.keep(*outcome);
-                    }
+                    // That with which the server started the job comes last: then the agent is free.
+                    let mut runs: Vec<RunId> = outcomes.iter().map(|outcome| outcome.run).collect();
+                    runs.sort_by_key(|own| *own == run);
+                    outcomes.drain(..).for_each(|outcome| self.keep(outcome));
                     self.forget_job().await;
-                    self.send(AgentMessage::Done { run });
+                    for run in runs {
+                        self.send(AgentMessage::Done { run });
+                    }
                 }
                 Effect::Forget => self.forget_job().await,
                 Effect::Open(opening) => drop(self.opened.send_replace(Some(opening))),
@@ -315,7 +320,7 @@ impl Daemon {
     fn introduce(&mut self, reply: oneshot::Sender<link::State>) {
         let (running, (outbox, to_send)) = (self.session.running(), mpsc::unbounded_channel());
         let mut holds = self.spool.waiting().unwrap_or_default();
-        holds.extend(running);
+        holds.extend(self.session.all_running());
         self.outbox = outbox;
         let _ = reply.send(link::State { running, holds, outbox: to_send });
     }
@@ -343,12 +348,20 @@ impl Daemon {
                 "run started"
             );
             files.complete(&mut job.scenario, &stop).await;
-            let outcome = match job.role {
-                Role::Alone => execute::run(&job, &context, &stop, on_phase).await,
-                Role::Host | Role::Generator(_) => execute::run_part(&job, &context, gates, &stop, on_phase).await,
+            let outcomes = match (job.role, job.of_partner()) {
+                (_, Some(partner)) => {
+                    let on_phase = |run, phase| drop(report.send(Report::Phase(run, phase)));
+                    duet::run([&job, &partner], &context, &stop, on_phase).await.into()
+                }
+                (Role::Alone, None) => vec![execute::run(&job, &context, &stop, on_phase).await],
+                (Role::Host | Role::Generator(_), None) => {
+                    vec![execute::run_part(&job, &context, gates, &stop, on_phase).await]
+                }
             };
-            tracing::info!(ended = ?outcome.ended, "run ended");
-            let _ = report.send(Report::Over(Box::new(outcome)));
+            for outcome in &outcomes {
+                tracing::info!(run = %outcome.run, ended = ?outcome.ended, "run ended");
+            }
+            let _ = report.send(Report::Over(job.run, outcomes));
         };
         self.job = Some((cancel, tokio::spawn(work.instrument(span))));
     }

@@ -50,8 +50,8 @@ pub enum LinkEvent {
 /// What a heartbeat reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// The current run.
-    pub running: Option<RunId>,
+    /// The current run, or both of a duet.
+    pub running: Vec<RunId>,
     /// Why the agent takes no runs; `None` if it does.
     pub fault: Option<String>,
 }
@@ -209,7 +209,7 @@ async fn converse(
                 None => break,
             },
             () = end.cancelled() => break,
-            Ok(()) = targets.changed(), if condition.borrow().running.is_none() => {
+            Ok(()) = targets.changed(), if condition.borrow().running.is_empty() => {
                 let _ = socket.close(None).await;
                 // What the server sent before it learned of this still counts, such as a job.
                 while let Ok(Ok(message)) = timeout(silence, receive(&mut socket)).await {
@@ -308,27 +308,30 @@ mod tests {
 
     #[tokio::test]
     async fn changed_targets_reconnect_an_idle_agent_without_losing_a_message() {
-        for running in [None, Some(RunId::now())] {
+        for running in [Vec::new(), vec![RunId::now()]] {
             let (ours, mut theirs) = connection().await;
             let (events, mut received) = mpsc::unbounded_channel();
             let (_outbox, mut to_send) = mpsc::unbounded_channel();
             let (change, mut targets) = watch::channel(Vec::new());
             change.send_replace(brewbench_wire::samples::hello().targets);
-            let (running_of_link, live, end) =
-                (watch::channel(Condition { running, fault: None }).1, Live::default(), CancellationToken::new());
+            let (running_of_link, live, end) = (
+                watch::channel(Condition { running: running.clone(), fault: None }).1,
+                Live::default(),
+                CancellationToken::new(),
+            );
             let own = (&running_of_link, &live, &mut targets);
             let serve = async {
                 let heartbeat = serde_json::to_string(&ServerMessage::Heartbeat).expect("JSON");
                 theirs.send(Message::text(heartbeat)).await.expect("sent");
                 assert!(matches!(received.recv().await, Some(LinkEvent::Message(ServerMessage::Heartbeat))));
-                if running.is_some() {
+                if !running.is_empty() {
                     end.cancel();
                 }
                 // Reads until the closing handshake is complete.
                 while theirs.next().await.is_some_and(|message| message.is_ok()) {}
             };
             let (closed, ()) = tokio::join!(converse(ours, LONG, &mut to_send, &events, own, &end), serve);
-            assert_eq!(closed, if running.is_some() { Closed::ByUs } else { Closed::ForTargets });
+            assert_eq!(closed, if running.is_empty() { Closed::ForTargets } else { Closed::ByUs });
         }
     }
 

@@ -50,9 +50,9 @@ pub enum Effect {
     Inspect(Uuid, Box<Scenario>),
     /// Stop the inspection and wait until it has left nothing behind.
     StopInspecting,
-    /// Store the outcome of the last job, then report that it is done.
+    /// Store the outcomes of the last job, then report that it is done.
     Keep(RunId),
-    /// Drop the outcome of the last job: the run was handed back.
+    /// Drop the outcomes of the last job: its runs were handed back.
     Forget,
     /// Pass on that a gate of the current job has opened.
     Open(Opening),
@@ -80,12 +80,29 @@ pub struct Session {
     fault: Option<String>,
 }
 
+/// The runs of a job: one, or the two of a duet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Runs {
+    run: RunId,
+    partner: Option<RunId>,
+}
+
+impl Runs {
+    fn of(job: &Job) -> Self {
+        Self { run: job.run, partner: job.partner.as_ref().map(|partner| partner.run) }
+    }
+
+    fn all(self) -> impl Iterator<Item = RunId> {
+        [self.run].into_iter().chain(self.partner)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     None,
-    Running(RunId),
+    Running(Runs),
     /// Being stopped; another agent will run it.
-    HandedBack(RunId),
+    HandedBack(Runs),
     /// k6 inspects a script; a job takes precedence.
     Inspecting(Uuid),
 }
@@ -96,12 +113,25 @@ impl Session {
         Self { accepts, work: Work::None, at: None, stopping: false, fault: None }
     }
 
-    /// Returns the current run unless it was handed back.
+    /// Returns the current run unless it was handed back; of a duet, that with which the server started it.
     pub fn running(&self) -> Option<RunId> {
+        self.current().map(|runs| runs.run)
+    }
+
+    /// Returns the current runs unless they were handed back: none, one, or the two of a duet.
+    pub fn all_running(&self) -> Vec<RunId> {
+        self.current().into_iter().flat_map(Runs::all).collect()
+    }
+
+    fn current(&self) -> Option<Runs> {
         match self.work {
-            Work::Running(run) => Some(run),
+            Work::Running(runs) => Some(runs),
             Work::None | Work::HandedBack(_) | Work::Inspecting(_) => None,
         }
+    }
+
+    fn is_running(&self, run: RunId) -> bool {
+        self.current().is_some_and(|runs| runs.all().any(|own| own == run))
     }
 
     /// Sets why the agent takes no runs; `None` if it does.
@@ -123,11 +153,11 @@ impl Session {
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Server(ServerMessage::Start(job)) => self.start(job),
-            Input::Server(ServerMessage::Cancel { run }) if self.work == Work::Running(run) => vec![Effect::Stop],
-            Input::Phase(run, phase) if self.work == Work::Running(run) && !phase.is_final() => {
+            Input::Server(ServerMessage::Cancel { run }) if self.is_running(run) => vec![Effect::Stop],
+            Input::Phase(run, phase) if self.is_running(run) && !phase.is_final() => {
                 vec![Effect::Send(AgentMessage::Phase { run, phase })]
             }
-            Input::At(run, gate, base_url) if self.work == Work::Running(run) => {
+            Input::At(run, gate, base_url) if self.is_running(run) => {
                 self.at = Some((gate, base_url));
                 self.report_gate()
             }
@@ -152,20 +182,21 @@ impl Session {
         let foreign = !self.is_accepted(&job.scenario);
         let reason = match self.work {
             // Sent again after a connection broke: already running.
-            Work::Running(run) if run == job.run => return Vec::new(),
-            Work::Running(run) | Work::HandedBack(run) => Some(format!("the agent is busy with run {run}")),
+            Work::Running(runs) if runs.run == job.run => return Vec::new(),
+            Work::Running(runs) | Work::HandedBack(runs) => Some(format!("the agent is busy with run {}", runs.run)),
             Work::None if self.stopping => Some(STOPPING.to_owned()),
             Work::None if foreign => {
                 Some(format!("the agent runs only bundled scenarios, and {:?} is not one", job.scenario.name))
             }
             Work::None | Work::Inspecting(_) => self.fault.clone().or_else(|| job.fault()),
         };
+        let runs = Runs::of(&job);
         if let Some(reason) = reason {
-            return vec![Effect::Send(AgentMessage::Declined { run: job.run, reason })];
+            return declined(runs, &reason);
         }
         // Nothing may run beside a measurement.
         let mut effects = self.stop_inspecting("a run has started");
-        self.work = Work::Running(job.run);
+        self.work = Work::Running(runs);
         effects.push(Effect::Start(job));
         effects
     }
@@ -200,7 +231,7 @@ impl Session {
 
     fn open(&mut self, run: RunId, opening: Opening) -> Vec<Effect> {
         let waits = self.at.as_ref().is_some_and(|(gate, _)| *gate == opening.gate);
-        if self.work != Work::Running(run) || !waits {
+        if !self.is_running(run) || !waits {
             return Vec::new();
         }
         self.at = None;
@@ -210,7 +241,7 @@ impl Session {
     fn over(&mut self, run: RunId) -> Vec<Effect> {
         self.at = None;
         match std::mem::replace(&mut self.work, Work::None) {
-            Work::Running(running) if running == run => vec![Effect::Keep(run)],
+            Work::Running(runs) if runs.run == run => vec![Effect::Keep(run)],
             _ => vec![Effect::Forget],
         }
     }
@@ -220,11 +251,16 @@ impl Session {
         if let Work::Inspecting(_) = self.work {
             return self.stop_inspecting(STOPPING);
         }
-        let Work::Running(run) = self.work else { return Vec::new() };
-        self.work = Work::HandedBack(run);
-        let reason = STOPPING.to_owned();
-        vec![Effect::Send(AgentMessage::Declined { run, reason }), Effect::Stop]
+        let Some(runs) = self.current() else { return Vec::new() };
+        self.work = Work::HandedBack(runs);
+        let mut effects = declined(runs, STOPPING);
+        effects.push(Effect::Stop);
+        effects
     }
+}
+
+fn declined(runs: Runs, reason: &str) -> Vec<Effect> {
+    runs.all().map(|run| Effect::Send(AgentMessage::Declined { run, reason: reason.to_owned() })).collect()
 }
 
 fn inspected(id: Uuid, finding: Finding) -> Effect {

@@ -195,6 +195,14 @@ impl Engine {
         }
     }
 
+    /// Returns how long a load of a duration takes.
+    pub fn lasts(&self, duration: Duration) -> Duration {
+        match self {
+            Self::K6(..) => duration,
+            Self::Native(_, requests) => requests.lasts(duration),
+        }
+    }
+
     /// Returns the options that change what the load does.
     pub fn notable_options(&self) -> Vec<(String, String)> {
         match self {

@@ -8,15 +8,19 @@ use crate::run::context::RunContext;
 use crate::sandbox::cores;
 use crate::target::{self, Manifest};
 
-/// Checks that the machine has the resources of the job's size.
-pub fn check_size(size: &Size) -> Result<(), String> {
+/// Checks that the machine has the resources of the job's size, for a number of targets that are loaded in turns.
+pub fn check_size(size: &Size, targets: u64) -> Result<(), String> {
     let (cores, memory) = (cores::allowed().len(), machine::memory_bytes());
     if !(size.vcpus > 0.0 && size.vcpus <= cores as f64) {
         return Err(format!("the size {} needs {} vCPUs, but this machine has {cores}", size.name, size.vcpus));
     }
-    if size.memory_bytes == 0 || size.memory_bytes > memory {
-        let (wanted, has) = (size.memory_bytes >> 20, memory >> 20);
-        return Err(format!("the size {} needs {wanted} MiB of memory, but this machine has {has} MiB", size.name));
+    let wanted = size.memory_bytes.saturating_mul(targets);
+    if wanted == 0 || wanted > memory {
+        let (what, wanted, has) = (if targets > 1 { "a duet of " } else { "" }, wanted >> 20, memory >> 20);
+        return Err(format!(
+            "{what}the size {} needs {wanted} MiB of memory, but this machine has {has} MiB",
+            size.name
+        ));
     }
     Ok(())
 }

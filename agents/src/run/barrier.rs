@@ -2,6 +2,7 @@
 //! that the server sets for all.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brewbench_wire::messages::Gate;
@@ -34,6 +35,8 @@ pub struct Opening {
 pub enum Barrier {
     /// There is only one participant.
     Open,
+    /// The two runs of a duet, on the same machine.
+    Pair(Arc<tokio::sync::Barrier>),
     /// The server opens the gates.
     Shared(Gates),
 }
@@ -112,7 +115,7 @@ impl Gates {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
 

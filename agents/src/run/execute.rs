@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::{Engine, Report, Round};
 use crate::generators::runners::Runners;
 use crate::host::cleanup::create_run_folder;
+use crate::host::cpu_tuning::Pinned;
 use crate::host::{clocks, machine};
 use crate::profile::attached::Attached;
 use crate::run::admission::check_engine;
@@ -47,7 +48,8 @@ const TARGET_GRACE: Duration = Duration::from_millis(500);
 ///
 /// Must not be called within `spawn_blocking`: see [`Process::start`].
 pub async fn run(job: &Job, context: &RunContext, cancel: &CancellationToken, on_phase: impl Fn(Phase)) -> Outcome {
-    run_with(job, context, Barrier::Open, cancel, on_phase).await
+    let _pinned = pin(context);
+    run_with(job, context, Barrier::Open, &context.live, cancel, on_phase).await
 }
 
 /// Executes one part of a distributed run: see [`Role`]. A generator does not call `on_phase`, because the phase of the
@@ -60,7 +62,8 @@ pub async fn run_part(
     on_phase: impl Fn(Phase),
 ) -> Outcome {
     let is_generator = matches!(job.role, Role::Generator(_));
-    run_with(job, context, Barrier::Shared(gates), cancel, |phase| {
+    let _pinned = pin(context);
+    run_with(job, context, Barrier::Shared(gates), &context.live, cancel, |phase| {
         if !is_generator {
             on_phase(phase);
         }
@@ -68,22 +71,24 @@ pub async fn run_part(
     .await
 }
 
-async fn run_with(
+/// Pins the CPU frequency until nothing of the run is left, if that is enabled.
+pub(super) fn pin(context: &RunContext) -> Option<Pinned> {
+    let refused = |error: &String| tracing::error!(%error, "CPU tuning failed; the run continues without it");
+    context.cpu_tuning.as_ref()?.pin().inspect_err(refused).ok()
+}
+
+pub(super) async fn run_with(
     job: &Job,
     context: &RunContext,
     barrier: Barrier,
+    live: &Live,
     cancel: &CancellationToken,
     on_phase: impl Fn(Phase),
 ) -> Outcome {
     let clock = clocks::Watch::begin();
-    // Until nothing of the run is left.
-    let _pinned = context.cpu_tuning.as_ref().and_then(|cpu_tuning| {
-        let refused = |error: &String| tracing::error!(%error, "CPU tuning failed; the run continues without it");
-        cpu_tuning.pin().inspect_err(refused).ok()
-    });
     let mut record = OutcomeBuilder { outcome: empty_outcome(job, context), on_phase };
     record.enter(Phase::Preparing);
-    let ended = match RunResources::open(job, context, &mut record.outcome) {
+    let ended = match RunResources::open(job, context, live, &mut record.outcome) {
         Err(_) if cancel.is_cancelled() => Ended::Cancelled,
         Err(reason) => Failure::by(Cause::Other)(reason).into(),
         Ok(mut site) => {
@@ -190,7 +195,7 @@ pub(crate) struct RunResources {
 
 impl RunResources {
     /// Prepares a run. Fails with a sentence if it is not possible on this machine.
-    fn open(job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Self, String> {
+    fn open(job: &Job, context: &RunContext, live: &Live, outcome: &mut Outcome) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
         if job.role != Role::Host {
             check_engine(job, &context.engines.offer(job.spec.engine())?)?;
@@ -208,7 +213,7 @@ impl RunResources {
         }
         let quota = (job.role != Role::Host && job.spec.cluster_generators == 0).then(OwnQuota::find);
         outcome.conditions.generator_quota = quota.as_ref().and_then(OwnQuota::cores);
-        context.live.begin(job.run);
+        live.begin(job.run);
         Ok(Self {
             folder,
             engine,
@@ -230,7 +235,7 @@ impl RunResources {
             interface: None,
             destination: None,
             usage: (None, None, None),
-            live: context.live.clone(),
+            live: live.clone(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Executes one run on this machine, or one agent's part of it: from a job to an outcome.
 //!
 //! [`execute`] prepares and cleans up; [`participant`] runs the target, generates load, or both. At a [`barrier`] the
-//! participants of a distributed run wait for each other. [`admission`] decides whether this machine can execute a job,
+//! participants of a distributed run wait for each other, and the two runs of a [`duet`]. [`admission`] decides whether this machine can execute a job,
 //! [`address_policy`] which targets it may load, and [`destination`] which addresses are the target's.
 
 pub mod address_policy;
@@ -12,6 +12,7 @@ mod budget;
 mod cluster_load;
 pub mod context;
 pub mod destination;
+pub mod duet;
 pub mod execute;
 pub mod failure;
 pub mod interface;

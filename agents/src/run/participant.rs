@@ -17,6 +17,7 @@ use super::destination::Destination;
 use super::execute::{OutcomeBuilder, RunResources, lost};
 use super::failure::Failure;
 use super::interface;
+use super::rounds::target_exit;
 use crate::counters::Counting;
 use crate::engine::{Bounds, LoadTarget, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
@@ -115,7 +116,7 @@ impl RunResources {
         if job.role == Role::Host {
             self.interface = interface::with_address(address);
         }
-        let Self { target, engine, generator_group, .. } = self;
+        let Self { target, engine, generator_group, live, .. } = self;
         let cores = outcome.cores.generator.clone();
         let starting = async {
             let Some(target) = target else { return Ok(None) };
@@ -125,7 +126,7 @@ impl RunResources {
             }
             outcome.environment.extend(facts);
             outcome.target = Some(identity);
-            let serving = target.start(address, |step| context.live.set_step(step)).await?;
+            let serving = target.start(address, |step| live.set_step(step)).await?;
             outcome.environment.extend(serving.facts.clone());
             outcome.conditions.emulated = serving.emulated;
             outcome.conditions.shares_cores = serving.shares_cores;
@@ -316,6 +317,14 @@ impl RunResources {
     ) -> Result<String, Failure> {
         let gates = match barrier {
             Barrier::Open => return own_url.map(str::to_owned).ok_or_else(alone),
+            Barrier::Pair(pair) => {
+                tokio::select! {
+                    biased;
+                    () = target_exit(&mut self.target) => {}
+                    _ = pair.wait() => return own_url.map(str::to_owned).ok_or_else(alone),
+                }
+                return Err(self.target_exit(when).await);
+            }
             Barrier::Shared(gates) => gates,
         };
         let passed = gates.pass(gate, own_url.map(str::to_owned), longest);

@@ -28,7 +28,9 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
         return Err(format!("a target of kind {kind} can't have {replicas} replicas"));
     }
     if !kind.is_elsewhere() {
-        check_size(&size)?;
+        check_size(&size, if job.spec.duet { 2 } else { 1 })?;
+    } else if job.spec.duet {
+        return Err(format!("a duet needs targets on the agent's machine, and {} is not", manifest.name));
     }
     let cores = outcome.cores.target.clone();
     match manifest.provided.clone() {

@@ -41,7 +41,9 @@ impl RunResources {
         let level = level(job, self.recording.as_ref().map(|(_, recording)| recording.so_far()), &self.live);
         // It limits the duration itself unless it is too short; a script's own load is interrupted.
         let length = match (job.spec.load(), job.spec.longest_warm_up()) {
-            (Load::Closed(_) | Load::Open(_), length) if length >= MIN_DURATION => length + WARM_UP_GRACE,
+            (Load::Closed(_) | Load::Open(_), length) if length >= MIN_DURATION => {
+                self.engine.lasts(length) + WARM_UP_GRACE
+            }
             (_, length) => length,
         };
         let folders = self.folders();

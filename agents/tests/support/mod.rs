@@ -124,6 +124,7 @@ pub fn job(target: &str) -> Job {
         run: RunId::now(),
         scenario: scenario(SCRIPT),
         role: Role::Alone,
+        partner: None,
         spec: RunSpec {
             target: target.to_owned(),
             size: Some(Size { name: "1 vCPU / 64 MiB".to_owned(), vcpus: 1.0, memory_bytes: 64 << 20, replicas: 1 }),

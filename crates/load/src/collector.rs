@@ -50,7 +50,8 @@ impl Collector {
         let place = *thread as usize;
         self.total.add(tally);
         self.until_ns = self.until_ns.max(*until_ns);
-        let Counts { idle_ns, wall_ns, .. } = tally.counts;
+        let Counts { idle_ns, away_ns, wall_ns, .. } = tally.counts;
+        let wall_ns = wall_ns.saturating_sub(away_ns);
         self.times[place].0 += idle_ns;
         self.times[place].1 += wall_ns;
         // What a thread reports last is of a second that is not complete.

@@ -57,8 +57,11 @@ pub struct Second {
 /// The complete load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The planned duration, milliseconds.
+    /// The planned duration, milliseconds; with the turns of the other load, if two take turns.
     pub planned_ms: u64,
+    /// Time of its own turns, milliseconds; absent if it shared the time with no other load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_ms: Option<u64>,
     /// From the start to the end of the last request or of the load, milliseconds.
     pub elapsed_ms: u64,
     /// Most connections, of all generators.
@@ -75,7 +78,7 @@ pub struct Summary {
     pub requests: u64,
     /// Those of them that failed.
     pub failed: u64,
-    /// Those of them that ended after the planned duration.
+    /// Those of them that ended after the planned duration, or outside of the turns.
     pub late_requests: u64,
     /// Requests without a response at the end of the grace period; in a closed load also connections in the making at
     /// its end. They are not among the requests.

@@ -46,10 +46,10 @@ impl Generator {
 
     /// Generates the load until its end or a stop, and passes on the events that follow [`Event::Ready`].
     pub fn run(&self, stop: &Stop, mut events: impl FnMut(Event) -> io::Result<()>) -> Result<(), RunError> {
+        let clock = Clock::start(self.work.turns);
         events(Event::Started).map_err(RunError::Events)?;
         let before = usage();
         let (reports, received) = channel();
-        let clock = Clock::start();
         let (mut spares, mut threads) = (Vec::new(), Vec::new());
         for thread in 0..self.work.threads {
             let (spare, own) = channel();
@@ -78,7 +78,7 @@ impl Generator {
         for thread in threads {
             thread.join().map_err(|_| RunError::Panicked)?.map_err(RunError::Thread)?;
         }
-        events(Event::Summary(Box::new(self.summary(&collector, stop, before)))).map_err(RunError::Events)
+        events(Event::Summary(Box::new(self.summary(&collector, stop, clock, before)))).map_err(RunError::Events)
     }
 
     fn start(&self, thread: u32, clock: Clock, stop: &Stop, outbox: Outbox) -> io::Result<JoinHandle<io::Result<()>>> {
@@ -90,14 +90,17 @@ impl Generator {
         named.spawn(move || worker.run())
     }
 
-    fn summary(&self, collector: &Collector, stop: &Stop, before: Option<Usage>) -> Summary {
+    fn summary(&self, collector: &Collector, stop: &Stop, clock: Clock, before: Option<Usage>) -> Summary {
         let cpu = |time: fn(&Usage) -> TimeVal| match (&before, usage()) {
             (Some(before), Some(after)) => u64::try_from((time(&after) - time(before)).num_milliseconds()).unwrap_or(0),
             _ => 0,
         };
         let fault = stop.fault().map(str::to_owned);
+        let summary = collector.summary();
+        let open_ns = |until_ms: u64| clock.open_ns((until_ms * 1_000_000).min(self.work.end_ns));
         Summary {
             planned_ms: self.work.end_ns / 1_000_000,
+            open_ms: self.work.turns.map(|_| open_ns(summary.elapsed_ms) / 1_000_000),
             connections: self.work.model.connections(),
             open: matches!(self.work.model, Model::Open { .. }),
             threads: self.work.threads,
@@ -106,7 +109,7 @@ impl Generator {
             cpu_system_ms: cpu(Usage::system_time),
             interrupted: stop.is_requested() && fault.is_none(),
             fault,
-            ..collector.summary()
+            ..summary
         }
     }
 }

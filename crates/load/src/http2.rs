@@ -80,7 +80,7 @@ pub fn run(work: &Arc<Work>, thread: u32, clock: Clock, stop: &Stop, outbox: Out
         in_flight: 0,
         active: 0,
         has_task: vec![false; connections],
-        arrivals: work.arrivals(thread),
+        arrivals: work.arrivals(thread, clock),
         free: (0..connections).map(|_| Slot::default()).collect(),
         is_draining: false,
     };

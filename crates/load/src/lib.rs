@@ -5,7 +5,8 @@
 //! events to its standard output.
 //!
 //! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML.
-//! - `work`, `message`, `target`, `tls`: the plan, prepared. `share` splits it, `schedule` says when requests start.
+//! - `work`, `message`, `target`, `tls`: the plan, prepared. `share` splits it, `schedule` says when requests start, and
+//!   [`turns`] when two loads may.
 //! - `worker`: a thread with HTTP/1 connections; `transport`, `response`, `content`: their bytes. `http2`: one with HTTP/2.
 //! - `tally`, [`latency`], `outbox`, `collector`: counting, without locks.
 //! - [`generator`], [`stop`]: the threads, and their end. `limits`: what this machine allows.
@@ -36,5 +37,6 @@ pub mod tally;
 mod target;
 mod tls;
 mod transport;
+pub mod turns;
 mod work;
 mod worker;

@@ -9,6 +9,8 @@ use brewbench_wire::job::Segment;
 use brewbench_wire::load::Load;
 use serde::{Deserialize, Serialize};
 
+use crate::turns::Turns;
+
 pub use body::Body;
 pub use check::{Fault, MAX_PATHS, MAX_REQUESTS};
 pub(crate) use check::{check_path, digest, fault};
@@ -47,6 +49,9 @@ pub struct Plan {
     /// Whether to wait for the line `start` on standard input before the load.
     #[serde(default)]
     pub paused: bool,
+    /// Its turns, if it takes turns with the load of another target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
     /// Seed of everything that is random.
     #[serde(default)]
     pub seed: u64,
@@ -196,6 +201,7 @@ impl Plan {
             request_timeout_ms: a_minute(),
             grace_ms: ten_seconds(),
             paused: false,
+            turns: None,
             seed: 0,
         }
     }
@@ -255,6 +261,7 @@ mod tests {
             segment: Some(Segment { index: 1, of: 3 }),
             threads: Some(2),
             paused: true,
+            turns: Some(Turns { seed: 1, is_second: true }),
             seed: u64::MAX,
             ..Plan::get("https://example.org/base", "/", load)
         };

@@ -4,6 +4,7 @@ use brewbench_wire::load::Shape;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::clock::Clock;
 use crate::plan::Spacing;
 use crate::share::Share;
 
@@ -86,6 +87,7 @@ pub struct Arrivals {
     /// Where the integral of the level reaches the next arrival.
     at: f64,
     next_ns: Option<u64>,
+    clock: Clock,
 }
 
 /// The distance of arrivals, as integral of the rate of all threads.
@@ -100,12 +102,12 @@ enum Gaps {
 impl Arrivals {
     /// Creates those of a part of a load. The parts of a uniform load interleave, and those of a Poisson process are
     /// independent ones, whose sum is a Poisson process.
-    pub fn new(level: Level, spacing: Spacing, share: Share, rng: ChaCha8Rng) -> Self {
+    pub fn new(level: Level, spacing: Spacing, share: Share, clock: Clock, rng: ChaCha8Rng) -> Self {
         let spacing = match spacing {
             Spacing::Uniform => Gaps::Equal { number: share.index, step: share.of },
             Spacing::Poisson => Gaps::Random { rng: Box::new(rng), mean: share.of as f64 },
         };
-        let mut arrivals = Self { level, ramp: 0, spacing, at: 0.0, next_ns: None };
+        let mut arrivals = Self { level, ramp: 0, spacing, at: 0.0, next_ns: None, clock };
         arrivals.at = match &mut arrivals.spacing {
             Gaps::Equal { number, .. } => *number as f64,
             Gaps::Random { rng, mean } => exponential(rng) * *mean,
@@ -138,7 +140,7 @@ impl Arrivals {
         if self.next_ns.is_none_or(|next| next >= ns) {
             return 0;
         }
-        let rest = (self.level.integral(ns) - ROUNDING - self.at).max(0.0);
+        let rest = (self.level.integral(self.clock.open_ns(ns)) - ROUNDING - self.at).max(0.0);
         match self.spacing {
             Gaps::Equal { step, .. } => 1 + (rest / step as f64) as u64,
             Gaps::Random { mean, .. } => 1 + (rest / mean).round() as u64,
@@ -151,7 +153,7 @@ impl Arrivals {
             let area = self.at - ramp.before;
             let last = self.ramp + 1 == self.level.ramps.len();
             if area < ramp.area - if last { ROUNDING } else { 0.0 } {
-                self.next_ns = Some(ramp.time_ns(area));
+                self.next_ns = Some(self.clock.at(ramp.time_ns(area)));
                 return;
             }
             self.ramp += 1;
@@ -188,7 +190,7 @@ mod tests {
     }
 
     fn part(level: &Level, spacing: Spacing, index: u64, of: u64) -> Arrivals {
-        Arrivals::new(level.clone(), spacing, Share { index, of }, ChaCha8Rng::seed_from_u64(index))
+        Arrivals::new(level.clone(), spacing, Share { index, of }, Clock::start(None), ChaCha8Rng::seed_from_u64(index))
     }
 
     #[test]

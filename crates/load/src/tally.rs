@@ -95,7 +95,7 @@ pub struct Counts {
     pub contents_checked: u64,
     /// Starts that waited for a free connection.
     pub waited: u64,
-    /// Requests that had ended after the end of the load.
+    /// Requests that had ended after the end of the load, or outside of its turns.
     pub late: u64,
     /// Requests without a response at the end of the grace period.
     pub interrupted: u64,
@@ -103,6 +103,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Time without work.
     pub idle_ns: u64,
+    /// Time outside of the turns, without work.
+    pub away_ns: u64,
     /// Time covered.
     pub wall_ns: u64,
     /// Connections open at the end.
@@ -185,7 +187,7 @@ impl Counts {
     /// Adds other counts.
     pub fn add(&mut self, other: Self) {
         let Self { bytes_in, bytes_out, opened, resent, unsolicited, contents_checked, waited, .. } = other;
-        let Self { late, interrupted, dropped, idle_ns, wall_ns, open, in_flight, .. } = other;
+        let Self { late, interrupted, dropped, idle_ns, away_ns, wall_ns, open, in_flight, .. } = other;
         self.bytes_in += bytes_in;
         self.bytes_out += bytes_out;
         self.opened += opened;
@@ -197,6 +199,7 @@ impl Counts {
         self.interrupted += interrupted;
         self.dropped += dropped;
         self.idle_ns += idle_ns;
+        self.away_ns += away_ns;
         self.wall_ns += wall_ns;
         self.open += open;
         self.in_flight += in_flight;

@@ -7,13 +7,14 @@ use brewbench_wire::load::Load;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::clock::{ms, nanoseconds};
+use crate::clock::{Clock, ms, nanoseconds};
 use crate::message::{Message, Weights};
 use crate::plan::{Fault, HttpVersion, Plan, RequestList, Reuse, Spacing, fault};
 use crate::schedule::{Arrivals, Level};
 use crate::share::Share;
 use crate::target::Target;
 use crate::tls::{self, Security};
+use crate::turns::Turns;
 
 /// What all threads of a load share.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub struct Work {
     pub request_timeout_ns: u64,
     /// End of the load.
     pub end_ns: u64,
+    /// Its turns, if it takes turns with another load.
+    pub turns: Option<Turns>,
     /// Time for requests in flight after it.
     pub grace_ns: u64,
     /// Number of threads.
@@ -71,7 +74,7 @@ impl Work {
     /// Checks a plan, looks up the target's address, and decides the version of HTTP.
     pub fn prepare(plan: &Plan) -> Result<Self, Fault> {
         plan.check()?;
-        let Plan { url, connect_to, list, load, spacing, segment, threads, seed, .. } = plan;
+        let Plan { url, connect_to, list, load, spacing, segment, threads, turns, seed, .. } = plan;
         let RequestList { requests, http, connection, think_time_ms, tls } = list;
         let target = Target::parse(url)?;
         let shape = load.shape().ok_or_else(|| fault("load", "a script's load has no level"))?;
@@ -94,6 +97,10 @@ impl Work {
             HttpVersion::Auto => HttpVersion::One,
             certain => *certain,
         };
+        if turns.is_some() && http == HttpVersion::Two {
+            return Err(fault("turns", "only loads with HTTP/1.1 can take turns"));
+        }
+        let lasts = turns.map_or(shape.duration(), |_| Turns::lasts(shape.duration()));
         Ok(Self {
             messages: requests.iter().map(|request| Message::new(request, &target, *connection)).collect(),
             weights: Weights::new(requests),
@@ -106,7 +113,8 @@ impl Work {
             think_ns: ms(*think_time_ms),
             connect_timeout_ns: ms(plan.connect_timeout_ms),
             request_timeout_ns: ms(plan.request_timeout_ms),
-            end_ns: nanoseconds(shape.duration()),
+            end_ns: nanoseconds(lasts),
+            turns: *turns,
             grace_ns: ms(plan.grace_ms),
             threads,
             segment: *segment,
@@ -127,12 +135,12 @@ impl Work {
     }
 
     /// Returns when a thread's requests start; `None` for a closed load.
-    pub fn arrivals(&self, thread: u32) -> Option<Arrivals> {
+    pub fn arrivals(&self, thread: u32, clock: Clock) -> Option<Arrivals> {
         let Model::Open { spacing, .. } = self.model else { return None };
         let mut rng = self.rng(thread);
         // Other numbers than those that draw the requests.
         rng.set_word_pos(1 << 60);
-        Some(Arrivals::new(self.level.clone(), spacing, self.share(thread), rng))
+        Some(Arrivals::new(self.level.clone(), spacing, self.share(thread), clock, rng))
     }
 
     /// Returns the most connections of a thread.
@@ -140,11 +148,11 @@ impl Work {
         self.share(thread).count(self.model.connections())
     }
 
-    /// Returns how many connections of a thread a closed load uses at a time.
+    /// Returns how many connections of a thread a closed load uses after so much time to start requests.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the peak")]
-    pub fn active_connections(&self, thread: u32, ns: u64) -> u64 {
+    pub fn active_connections(&self, thread: u32, open_ns: u64) -> u64 {
         // A ramp that reaches a level reaches it in spite of rounding.
-        self.share(thread).count((self.level.at(ns) + 1e-9) as u64)
+        self.share(thread).count((self.level.at(open_ns) + 1e-9) as u64)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::message::PathCursor;
 use crate::outbox::Outbox;
 use crate::stop::Stop;
 use crate::tally::Tally;
+use crate::turns::Turn;
 use crate::work::Work;
 use pace::Pace;
 use slot::{Phase, Slot};
@@ -64,6 +65,8 @@ pub struct Worker {
     contents: u64,
     /// The last time that was read.
     now_ns: u64,
+    /// When requests may start: now, or next.
+    turn: Turn,
     open: u64,
     in_flight: u64,
     /// Set when the load has ended, and no request starts.
@@ -81,7 +84,7 @@ impl Worker {
         Ok(Self {
             slots: (0..connections).map(|_| Slot::default()).collect(),
             timers: Timers::new(connections, work.connect_timeout_ns.min(work.request_timeout_ns)),
-            pace: Pace::new(&work, thread),
+            pace: Pace::new(&work, thread, clock),
             again: Vec::with_capacity(connections),
             buffer: vec![0; BUFFER],
             scratch: Vec::new(),
@@ -89,6 +92,7 @@ impl Worker {
             rng: work.rng(thread),
             contents: 0,
             now_ns: 0,
+            turn: clock.turn(0),
             open: 0,
             in_flight: 0,
             is_draining: false,
@@ -147,6 +151,9 @@ impl Worker {
         if self.is_draining {
             return self.in_flight > 0 && self.now_ns < end_ns + self.work.grace_ns && !self.stop.is_requested();
         }
+        if self.now_ns >= self.turn.closes_ns {
+            self.turn = self.clock.turn(self.now_ns);
+        }
         self.wake();
         self.follow_level();
         self.start_due();
@@ -162,7 +169,9 @@ impl Worker {
         } else {
             until_ns = until_ns.min(self.work.end_ns).min(self.pace.next_level_ns(self.now_ns));
         }
-        if let Some(due_ns) = self.pace.next_start_ns().filter(|_| !self.is_draining) {
+        let has_turn = self.turn.contains(self.now_ns);
+        let due_ns = if has_turn { self.pace.next_start_ns() } else { Some(self.turn.opens_ns) };
+        if let Some(due_ns) = due_ns.filter(|_| !self.is_draining) {
             if due_ns <= self.now_ns || !self.again.is_empty() {
                 until_ns = 0;
             } else if due_ns < until_ns && due_ns != self.timer_ns {
@@ -180,7 +189,9 @@ impl Worker {
         if wait > 0 {
             let before_ns = self.now_ns;
             self.now_ns = self.clock.now_ns();
-            self.tally().counts.idle_ns += self.now_ns - before_ns;
+            let waited_ns = self.now_ns - before_ns;
+            let counts = &mut self.tally().counts;
+            *if has_turn { &mut counts.idle_ns } else { &mut counts.away_ns } += waited_ns;
         }
         Ok(())
     }
@@ -204,6 +215,11 @@ impl Worker {
     /// Whether no request starts any more.
     fn has_ended(&self) -> bool {
         self.is_draining || self.now_ns >= self.work.end_ns
+    }
+
+    /// Whether a request that ends now ends after the load, or outside of its turns.
+    fn is_late(&self) -> bool {
+        self.now_ns > self.work.end_ns || !self.turn.contains(self.now_ns)
     }
 
     /// Ends an attempt to connect that takes longer than a closed load. In an open one, its request has started.

@@ -6,6 +6,10 @@
 //! [`MIN_FOR_STRATA`] blocks on the test compares within these strata. With fewer it could not reach a small
 //! p-value, so all runs make one stratum.
 //!
+//! The two runs of a duet are measured at the same time, and share the noise of that time. So each of its blocks is a
+//! stratum: only the difference within it counts. The aligned ranks of such strata order all 2ⁿ assignments of signs
+//! as Wilcoxon's signed-rank test does, with the scores 2r − 1 instead of r.
+//!
 //! Cells that no experiment measured together are [`Design::Apart`]: their difference includes the variation between
 //! the experiments.
 
@@ -27,6 +31,8 @@ pub struct Observation<'a> {
     pub agent: Option<&'a str>,
     /// Whether the experiment is known to alternate between the cells.
     pub interleaved: bool,
+    /// Whether the runs of a block were measured at the same time, as in a duet.
+    pub paired: bool,
     /// The value.
     pub value: f64,
 }
@@ -70,6 +76,7 @@ pub fn design(base: &[Observation], other: &[Observation]) -> Design {
 struct SideValue<'a> {
     value: f64,
     agent: Option<&'a str>,
+    paired: bool,
 }
 
 fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, SideValue<'a>> {
@@ -81,7 +88,8 @@ fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, SideValue<'a>> 
     }
     let measured = |runs: Vec<&Observation<'a>>| {
         let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
-        Some(SideValue { value: median(&values)?, agent: runs.first()?.agent })
+        let first = runs.first()?;
+        Some(SideValue { value: median(&values)?, agent: first.agent, paired: first.paired })
     };
     all.into_iter().filter_map(|(place, runs)| Some((place, measured(runs)?))).collect()
 }
@@ -91,6 +99,9 @@ fn strata(complete: &[Place], bases: &BTreeMap<Place, SideValue>, others: &BTree
         base: places.iter().map(|place| bases[place].value).collect(),
         other: places.iter().map(|place| others[place].value).collect(),
     };
+    if complete.iter().any(|place| bases[place].paired || others[place].paired) {
+        return complete.chunks(1).map(stratum).collect();
+    }
     if complete.len() < MIN_FOR_STRATA {
         return vec![stratum(complete)];
     }
@@ -122,7 +133,7 @@ mod tests {
     use super::*;
 
     fn at(experiment: &'static str, block: u32, value: f64) -> Observation<'static> {
-        Observation { experiment: Some(experiment), block, agent: Some("a"), interleaved: true, value }
+        Observation { experiment: Some(experiment), block, agent: Some("a"), interleaved: true, paired: false, value }
     }
 
     fn side(experiment: &'static str, blocks: std::ops::RangeInclusive<u32>, level: f64) -> Vec<Observation<'static>> {
@@ -140,6 +151,14 @@ mod tests {
     fn few_blocks_make_one_stratum_and_many_make_pairs() {
         assert_eq!(sizes(&design(&side("e", 1..=5, 0.0), &side("e", 1..=5, 9.0))), [(5, 5)]);
         assert_eq!(sizes(&design(&side("e", 1..=7, 0.0), &side("e", 1..=7, 9.0))), [(2, 2), (2, 2), (2, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn each_block_of_a_duet_is_a_stratum() {
+        let duet = |level: f64| -> Vec<Observation<'static>> {
+            side("e", 1..=5, level).into_iter().map(|one| Observation { paired: true, ..one }).collect()
+        };
+        assert_eq!(sizes(&design(&duet(0.0), &duet(9.0))), [(1, 1); 5]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Noise {
     /// Returns the scatter within experiments.
     pub(crate) fn within(&self) -> Option<Scatter> {
         let degrees = self.runs.saturating_sub(self.experiments) as f64 * EFFICIENCY;
-        Some(Scatter { deviation: self.scatter?, degrees })
+        Some(Scatter { degrees, ..Scatter::known(self.scatter?) })
     }
 }
 

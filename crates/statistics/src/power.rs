@@ -17,6 +17,7 @@ use super::{
 };
 
 mod factors;
+mod factors_at_once;
 #[cfg(test)]
 mod simulate;
 mod table;
@@ -31,9 +32,28 @@ pub const POWER: f64 = 0.8;
 /// Maximum number of repetitions that is considered.
 pub const MAX_REPETITIONS: usize = 100;
 
+/// When the runs of a repetition are measured, which decides what its comparison can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// One after the other: two repetitions make a stratum.
+    InTurn,
+    /// At the same time, as in a duet: each repetition is a stratum.
+    AtOnce,
+}
+
+impl Order {
+    /// Returns the order whose strata these are.
+    pub fn of(strata: &[Stratum]) -> Self {
+        let is_pair = |one: &Stratum| (one.base.len(), one.other.len()) == (1, 1);
+        if strata.len() > 1 && strata.iter().all(is_pair) { Self::AtOnce } else { Self::InTurn }
+    }
+}
+
 /// Scatter of the runs of both sides within strata, as logarithms: 0.02 is 2 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scatter {
+    /// What the strata were.
+    pub order: Order,
     /// The standard deviation.
     pub deviation: f64,
     /// Degrees of freedom of the estimate; infinite if the scatter is known.
@@ -43,7 +63,7 @@ pub struct Scatter {
 impl Scatter {
     /// Returns a scatter that is known without error.
     pub fn known(deviation: f64) -> Self {
-        Self { deviation, degrees: f64::INFINITY }
+        Self { order: Order::InTurn, deviation, degrees: f64::INFINITY }
     }
 }
 
@@ -58,18 +78,18 @@ pub fn detectable(strata: &[Stratum], past: [Option<Noise>; 2], level: f64, min_
 
 /// Returns the minimum detectable effect of a planned comparison with `blocks` repetitions.
 pub fn detectable_with(blocks: usize, scatter: Scatter, level: f64, min_effect: f64) -> Option<f64> {
-    (least_p(blocks) <= level && scatter.deviation > MIN_SCATTER).then_some(())?;
+    (least_p(blocks, scatter.order) <= level && scatter.deviation > MIN_SCATTER).then_some(())?;
     at(blocks, scatter, level, min_effect)
 }
 
 fn at(blocks: usize, scatter: Scatter, level: f64, min_effect: f64) -> Option<f64> {
-    let factors = table::factors(blocks, level, scatter.degrees)?;
+    let factors = table::factors(blocks, scatter.order, level, scatter.degrees)?;
     Some(factors.detectable(scatter.deviation, min_effect.max(0.0).ln_1p()).exp_m1())
 }
 
 /// Returns the fewest repetitions that can reach `level` at all.
-pub fn fewest(level: f64) -> Option<usize> {
-    (2..=MAX_REPETITIONS).find(|blocks| least_p(*blocks) <= level)
+pub fn fewest(level: f64, order: Order) -> Option<usize> {
+    (2..=MAX_REPETITIONS).find(|blocks| least_p(*blocks, order) <= level)
 }
 
 /// Returns the fewest repetitions that find `effect` (0.02 is 2 %) in 80 % of comparisons.
@@ -78,7 +98,7 @@ pub fn fewest(level: f64) -> Option<usize> {
 pub fn needed(effect: f64, scatter: Scatter, level: f64, min_effect: f64) -> Option<usize> {
     let is_enough =
         |blocks: usize| detectable_with(blocks, scatter, level, min_effect).is_some_and(|found| found <= effect);
-    (fewest(level)?..=MAX_REPETITIONS).find(|blocks| is_enough(*blocks))
+    (fewest(level, scatter.order)?..=MAX_REPETITIONS).find(|blocks| is_enough(*blocks))
 }
 
 /// Returns the scatter within strata, without the difference of the sides and together with that of the past.
@@ -86,14 +106,15 @@ pub fn needed(effect: f64, scatter: Scatter, level: f64, min_effect: f64) -> Opt
 /// None without two runs that differ, now or in the past, or if a value has no logarithm.
 pub fn scatter(strata: &[Stratum], past: [Option<Noise>; 2]) -> Option<Scatter> {
     let logs = logarithms(strata)?;
-    let (scale, degrees) = table::own_scatter(blocks(strata));
+    let order = Order::of(strata);
+    let (scale, degrees) = table::own_scatter(blocks(strata), order);
     let own = scatter::scatter(&within(&logs, shift(&logs)));
-    let own = own.map(|deviation| Scatter { deviation: deviation * scale, degrees });
+    let own = own.map(|deviation| Scatter { order, deviation: deviation * scale, degrees });
     let known: Vec<Scatter> = past.into_iter().flatten().filter_map(|noise| noise.within()).chain(own).collect();
     let degrees: f64 = known.iter().map(|one| one.degrees).sum();
     let squares: f64 = known.iter().map(|one| one.degrees * one.deviation.powi(2)).sum();
     let deviation = (squares / degrees).sqrt();
-    (deviation > MIN_SCATTER).then_some(Scatter { deviation, degrees })
+    (deviation > MIN_SCATTER).then_some(Scatter { order, deviation, degrees })
 }
 
 /// Returns the runs of each stratum, those of the other side lowered by `shift`.
@@ -119,13 +140,16 @@ fn blocks(strata: &[Stratum]) -> usize {
 type Shape = (usize, usize);
 
 /// Returns the smallest p-value of a comparison with `blocks` blocks.
-pub fn least_p(blocks: usize) -> f64 {
+pub fn least_p(blocks: usize, order: Order) -> f64 {
     let of = |(base, other): Shape| Stratum { base: vec![0.0; base], other: vec![0.0; other] };
-    untied(&shape_of(blocks).into_iter().map(of).collect::<Vec<_>>())
+    untied(&shape_of(blocks, order).into_iter().map(of).collect::<Vec<_>>())
 }
 
 /// Returns the strata of a comparison with `blocks` complete blocks (see [`mod@super::design`]).
-fn shape_of(blocks: usize) -> Vec<Shape> {
+fn shape_of(blocks: usize, order: Order) -> Vec<Shape> {
+    if order == Order::AtOnce {
+        return vec![(1, 1); blocks];
+    }
     if blocks < MIN_FOR_STRATA {
         return vec![(blocks, blocks)];
     }

@@ -81,6 +81,8 @@ pub enum Capability {
     Percentiles,
     /// Run in Pods of a cluster.
     Pods,
+    /// Take turns with another load.
+    Turns,
     /// Send all requests with HTTP/1.1.
     Http1,
     /// Send all requests with HTTP/2, also without TLS.
@@ -96,6 +98,7 @@ impl std::fmt::Display for Capability {
             Self::Series => "report metrics every second",
             Self::Percentiles => "report all percentiles",
             Self::Pods => "run in Pods",
+            Self::Turns => "take turns with another load",
             Self::Http1 => "force HTTP/1.1",
             Self::Http2 => "force HTTP/2 (auto uses it if the target offers it with TLS)",
         })

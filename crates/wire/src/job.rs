@@ -22,6 +22,18 @@ pub struct Job {
     /// This agent's part of the run.
     #[serde(default)]
     pub role: Role,
+    /// The other run of a duet, which starts and ends with this one.
+    #[serde(default)]
+    pub partner: Option<Partner>,
+}
+
+/// The other run of a duet. Everything but its target is alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partner {
+    /// The run.
+    pub run: RunId,
+    /// Name of its target.
+    pub target: String,
 }
 
 impl Job {
@@ -30,7 +42,19 @@ impl Job {
         let Self { spec, scenario, .. } = self;
         let named = spec.parameters.len() + scenario.defaults.len();
         let too_many = || format!("a scenario has at most {MAX_PARAMETERS} parameters");
-        spec.fault().or_else(|| (named > MAX_PARAMETERS).then(too_many))
+        let pair = || match &self.partner {
+            Some(partner) if partner.run == self.run => Some("a run can't be its own partner".to_owned()),
+            partner if partner.is_some() != spec.duet => Some("a duet has two runs".to_owned()),
+            _ => None,
+        };
+        spec.fault().or_else(|| (named > MAX_PARAMETERS).then(too_many)).or_else(pair)
+    }
+
+    /// Returns the job of the other run of a duet.
+    pub fn of_partner(&self) -> Option<Self> {
+        let Partner { run, target } = self.partner.clone()?;
+        let partner = Some(Partner { run: self.run, target: self.spec.target.clone() });
+        Some(Self { run, spec: RunSpec { target, ..self.spec.clone() }, partner, ..self.clone() })
     }
 
     /// Returns the capabilities that the load generator must have.

@@ -9,6 +9,7 @@
 //! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
 
 pub mod counters;
+pub mod duet;
 pub mod engine;
 pub mod histogram;
 pub mod job;
@@ -40,7 +41,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 22;
+pub const PROTOCOL: u32 = 23;
 
 /// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
 /// are the same.

@@ -24,6 +24,9 @@ pub struct LoadRecord {
     /// From the start of the load to the end of its last scenario, after which no iteration started, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regular_ms: Option<u64>,
+    /// Time of its own turns in a duet, milliseconds; absent if the load shared the time with no other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_ms: Option<u64>,
     /// From the start of the load to the end of its last iteration, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_ms: Option<u64>,

@@ -30,8 +30,8 @@ pub enum AgentMessage {
     Hello(Box<Hello>),
     /// Shows that the connection is alive.
     Heartbeat {
-        /// The current run.
-        running: Option<RunId>,
+        /// The current run, or both of a duet.
+        running: Vec<RunId>,
         /// Why the agent takes no runs; absent if it does.
         #[serde(default)]
         fault: Option<String>,
@@ -283,7 +283,7 @@ pub struct TargetOffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Role, Segment, Size};
+    use crate::job::{Partner, Role, Segment, Size};
     use crate::load::{Closed, Form, Load, Open, Stage};
     use crate::run_spec::RunSpec;
     use crate::samples::hello;
@@ -298,7 +298,7 @@ mod tests {
     fn agent_messages_survive_a_round_trip() {
         let run = RunId::now();
         round_trips(&AgentMessage::Hello(Box::new(hello())));
-        round_trips(&AgentMessage::Heartbeat { running: Some(run), fault: Some("the disk is full".to_owned()) });
+        round_trips(&AgentMessage::Heartbeat { running: vec![run], fault: Some("the disk is full".to_owned()) });
         round_trips(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
         round_trips(&AgentMessage::Step { run, step: "Pulling x: 1 of 2 MiB".to_owned() });
         let points = Packed::pack(&Series { measured: Some(Window::default()), ..Series::default() });
@@ -340,6 +340,7 @@ mod tests {
                 experiment: None,
                 scenario: scenario.clone(),
                 role: Role::Generator(Segment { index: 1, of: 2 }),
+                partner: Some(Partner { run: RunId::now(), target: "u".to_owned() }),
                 spec: RunSpec {
                     target: "t".to_owned(),
                     size: Some(Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28, replicas: 1 }),

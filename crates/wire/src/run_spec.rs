@@ -75,7 +75,15 @@ pub struct RunSpec {
     /// Factor on the virtual users and rates of the script's own load; null for 1.
     #[serde(default)]
     pub scale: Option<f64>,
+    /// Whether two targets ran at the same time and were loaded in turns. Such a run is compared with its partner: the
+    /// run of the other target with the same experiment and repetition.
+    #[serde(default)]
+    pub duet: bool,
 }
+
+/// Why a duet needs a size without a fraction of a vCPU.
+pub const WHOLE_VCPUS: &str =
+    "a duet needs whole vCPUs: in its turn, a target could use the CPU time that it saved before";
 
 /// Factors on the script's own load.
 pub const SCALES: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
@@ -156,8 +164,9 @@ impl RunSpec {
             HttpVersion::Http1 => Some(("http_version", Capability::Http1)),
             HttpVersion::Http2 => Some(("http_version", Capability::Http2)),
         };
+        let turns = self.duet.then_some(("duet", Capability::Turns));
         let pods = (self.cluster_generators > 0).then_some(("cluster_generators", Capability::Pods));
-        script.into_iter().chain(warm_up).chain(version).chain(pods).collect()
+        script.into_iter().chain(warm_up).chain(version).chain(turns).chain(pods).collect()
     }
 
     /// Returns the load generator.
@@ -194,6 +203,7 @@ impl RunSpec {
             ("engine", json!(self.requested_engine), json!(null)),
             ("script_scenario", json!(self.script_scenario), json!(null)),
             ("scale", json!(self.scale), json!(null)),
+            ("duet", json!(self.duet), json!(false)),
         ];
         let unusual: Vec<String> = unusual
             .into_iter()
@@ -226,6 +236,12 @@ impl RunSpec {
         }
         if self.scale.is_some_and(|scale| !SCALES.contains(&scale)) {
             return Some(format!("a scale is between {} and {}", SCALES.start(), SCALES.end()));
+        }
+        if self.duet && (!self.generators.is_empty() || self.cluster_generators > 0) {
+            return Some("a duet has one load generator: that of the agent".to_owned());
+        }
+        if self.duet && vcpus.fract() > 0.0 {
+            return Some(WHOLE_VCPUS.to_owned());
         }
         (self.cluster_generators > MAX_GENERATORS)
             .then(|| format!("a run has at most {MAX_GENERATORS} load generators"))

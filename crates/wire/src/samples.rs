@@ -69,6 +69,7 @@ pub fn a_job() -> Job {
         spec: RunSpec { target: "t".to_owned(), size: Some(size), ..RunSpec::default() },
         scenario: crate::scenarios::bundled().remove(0),
         role: Role::Alone,
+        partner: None,
     }
 }
 

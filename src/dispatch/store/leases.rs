@@ -22,17 +22,33 @@ pub async fn holds_any(connection: &mut SqliteConnection, agent: AgentId) -> sql
     Ok(row.is_some())
 }
 
-/// Leases a queued run to its host and its generators.
+/// Leases a queued run, or both of a duet, to the host and the generators.
 ///
-/// Returns false if the run is no longer queued or its experiment has been paused.
+/// Returns false if a run is no longer queued or its experiment has been paused.
 pub async fn lease(
     pool: &SqlitePool,
+    runs: &[&RunId],
+    host: AgentId,
+    generators: &[AgentId],
+    times: (i64, i64),
+) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    for id in runs {
+        if !lease_one(&mut transaction, id, host, generators, times).await? {
+            return Ok(false);
+        }
+    }
+    transaction.commit().await?;
+    Ok(true)
+}
+
+async fn lease_one(
+    connection: &mut SqliteConnection,
     id: &RunId,
     host: AgentId,
     generators: &[AgentId],
     (now, expires): (i64, i64),
 ) -> sqlx::Result<bool> {
-    let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
         "update run set phase = 'leased', agent_id = ?2, phase_at = ?3, started_at = ?3
          where id = ?1 and phase = 'queued'
@@ -41,20 +57,19 @@ pub async fn lease(
         host,
         now
     )
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?
     .rows_affected()
         > 0;
     if changed {
-        enter(&mut transaction, id, "leased", now).await?;
+        enter(connection, id, "leased", now).await?;
         if !generators.is_empty() {
-            participants::begin(&mut transaction, id, host, generators).await?;
+            participants::begin(connection, id, host, generators).await?;
         }
         for agent in [host].iter().chain(generators) {
-            grant(&mut transaction, id, *agent, expires).await?;
+            grant(connection, id, *agent, expires).await?;
         }
     }
-    transaction.commit().await?;
     Ok(changed)
 }
 

@@ -11,7 +11,7 @@ use crate::{
         verdict::{limits::Limits, model::Judgement},
     },
     runs::{
-        store::enter,
+        store::{enter, retries::partner},
         verdict::{Reason, Verdict},
     },
 };
@@ -159,9 +159,21 @@ pub async fn add_figures(connection: &mut SqliteConnection, id: &RunId, figures:
     Ok(())
 }
 
-/// Cancels a run; false if it has already ended or does not exist.
-pub async fn cancel(pool: &SqlitePool, id: &RunId, error: &str, now: i64) -> sqlx::Result<bool> {
+/// Cancels a run with its partner in a duet; returns those that had not ended.
+pub async fn cancel(pool: &SqlitePool, id: &RunId, error: &str, now: i64) -> sqlx::Result<Vec<RunId>> {
     let mut transaction = pool.begin().await?;
+    let partner = partner(&mut transaction, id).await?;
+    let mut cancelled = Vec::new();
+    for id in [id.clone()].into_iter().chain(partner) {
+        if cancel_one(&mut transaction, &id, error, now).await? {
+            cancelled.push(id);
+        }
+    }
+    transaction.commit().await?;
+    Ok(cancelled)
+}
+
+async fn cancel_one(connection: &mut SqliteConnection, id: &RunId, error: &str, now: i64) -> sqlx::Result<bool> {
     let cancelled = sqlx::query!(
         "update run set phase = 'cancelled', phase_at = ?2, finished_at = ?2, error = ?3
          where id = ?1 and phase not in ('finished', 'failed', 'cancelled', 'lost')",
@@ -169,13 +181,12 @@ pub async fn cancel(pool: &SqlitePool, id: &RunId, error: &str, now: i64) -> sql
         now,
         error
     )
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?
     .rows_affected()
         > 0;
     if cancelled {
-        enter(&mut transaction, id, "cancelled", now).await?;
+        enter(connection, id, "cancelled", now).await?;
     }
-    transaction.commit().await?;
     Ok(cancelled)
 }

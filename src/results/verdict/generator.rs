@@ -23,7 +23,7 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
     if !context.generators.is_empty() {
         return;
     }
-    let spans = spans(series, context.side());
+    let spans = spans(series, context.side(), context.own_share());
     let parts = thirds(&spans).into_iter().filter_map(Span::sum);
     let busiest = parts.max_by(|a, b| a.generator().total_cmp(&b.generator()));
     let bound = busiest.and_then(|part| busy(context, part.generator(), context.generator_cores(), &part, limits));
@@ -59,7 +59,7 @@ pub(super) fn busy(context: &Context<'_>, used: f64, cores: f64, target: &Span, 
 fn delayed(context: &Context<'_>, all: &Span, limits: &Limits) -> Option<Reason> {
     let CoreUse { elapsed_us, generator_us, generator_waited_us, .. } = context.conditions.core_use?;
     let (cores, limit) = (context.generator_cores(), limits.get(Limit::GeneratorDelayed));
-    let in_cores = |us: u64| us as f64 / elapsed_us.max(1) as f64;
+    let in_cores = |us: u64| us as f64 / (elapsed_us.max(1) as f64 * context.own_share());
     let (running, waiting) = (in_cores(generator_us), in_cores(generator_waited_us?));
     let share = (running + waiting) / cores;
     if cores <= 0.0 || share <= limit || is_target_saturated(context, all, limits) {

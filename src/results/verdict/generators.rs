@@ -26,7 +26,7 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
         return;
     }
     let spans = match context.series {
-        SeriesState::Series(series) => spans(series, context.side()),
+        SeriesState::Series(series) => spans(series, context.side(), 1.0),
         SeriesState::Missing | SeriesState::NotRecorded => Vec::new(),
     };
     let longest = generators.iter().filter_map(|one| Some(one.figures?.measured_ms)).fold(0.0, f64::max);

@@ -30,11 +30,13 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
         return;
     }
     if let SeriesState::Series(series) = context.series
-        && let Some(all) = Span::sum(&spans(series, context.side()))
+        && let Some(all) = Span::sum(&spans(series, context.side(), 1.0))
     {
-        reasons.extend(steal(all.steal(), all.stolen(), limits));
+        // Both targets of a duet shared it.
+        let shared = |reason: Reason| if context.is_duet() { with_partner(reason) } else { reason };
+        reasons.extend(steal(all.steal(), all.stolen(), limits).map(shared));
         let others = Others::observed(context.conditions, all.others(), context.machine_cores);
-        let disturbed = others.and_then(|others| disturbed(&others, figures.rps, limits));
+        let disturbed = others.and_then(|others| disturbed(&others, figures.rps, limits)).map(shared);
         let disturbed = disturbed.map(|reason| if context.is_beside_url() { with_target(reason) } else { reason });
         if disturbed.as_ref().is_some_and(|reason| !reason.is_note()) {
             // Then k6 waited for these programs.
@@ -116,6 +118,11 @@ pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Re
         Reason::note("host_disturbed", text)
     };
     Some(reason.with(waited, limit, Unit::Share))
+}
+
+/// Turns a disturbance of a duet into a note: it affected both targets alike.
+fn with_partner(reason: Reason) -> Reason {
+    Reason { verdict: Verdict::Valid, ..reason }.and("; both targets of the duet shared it")
 }
 
 /// Turns a disturbance into a note: a server that already runs may be one of the other programs.

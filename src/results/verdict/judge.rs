@@ -9,7 +9,7 @@ use crate::results::verdict::{
     limits::Limits,
     little, load,
     model::{Context, Judgement},
-    negative, network, protocol, reach, retransmits, series, setup, stalled, steadiness, target, unsolicited,
+    negative, network, protocol, reach, retransmits, series, setup, stalled, steadiness, target, turns, unsolicited,
 };
 use crate::runs::verdict::{Reason, Verdict};
 
@@ -41,6 +41,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
     }
     if let Some(context) = context {
         little::judge(figures, context, limits, &mut reasons);
+        reasons.extend(turns::judge(figures, context));
         host::judge(figures, context, limits, &mut reasons);
         reasons.extend(network::judge(context.conditions, limits));
         reasons.extend(retransmits::judge(context.conditions, figures.latency.max_ms, limits));

@@ -31,5 +31,6 @@ pub mod steadiness;
 pub mod target;
 #[cfg(test)]
 pub mod tests;
+mod turns;
 mod unsolicited;
 pub mod usage;

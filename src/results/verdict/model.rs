@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Version of the rules; grows whenever a run could get a different verdict.
-pub const RULES: u32 = 7;
+pub const RULES: u32 = 8;
 
 /// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +85,18 @@ impl Context<'_> {
     /// Returns the number of cores that k6 could use.
     pub(crate) fn generator_cores(&self) -> f64 {
         self.conditions.generator_cores(self.cores.generator.len() as f64)
+    }
+
+    /// Returns in which share of the measured time the run was loaded: less than all of it in a duet.
+    pub(crate) fn own_share(&self) -> f64 {
+        let record = self.conditions.load_record.as_ref();
+        let times = record.and_then(|record| record.open_ms.zip(record.regular_ms));
+        times.map_or(1.0, |(open_ms, regular_ms)| open_ms as f64 / regular_ms.max(1) as f64)
+    }
+
+    /// Whether another target was loaded in turns with this one.
+    pub(crate) fn is_duet(&self) -> bool {
+        self.conditions.load_record.as_ref().is_some_and(|record| record.open_ms.is_some())
     }
 
     /// Returns whose CPU time the samples of the agent's machine must contain.

@@ -106,10 +106,14 @@ pub fn throttled_share(throttled: f64, elapsed: f64, cores: f64) -> f64 {
 
 /// Returns the spans between the samples of the measured phase, except those without a sample of a requested side.
 ///
-/// The last is left out if there are others: its sample was taken after k6 had exited, so it is partly idle.
-pub fn spans(series: &Series, side: UsageScope) -> Vec<Span> {
+/// The last is left out if there are others: its sample was taken after k6 had exited, so it is partly idle. Only a
+/// share of the time may be that of the run, as in a duet.
+pub fn spans(series: &Series, side: UsageScope, own_share: f64) -> Vec<Span> {
     let usage = series.measured.as_ref().map_or(&[][..], |window: &Window| &window.usage);
     let mut spans: Vec<Span> = usage.windows(2).filter_map(|pair| Span::between(&pair[0], &pair[1], side)).collect();
+    for span in &mut spans {
+        span.elapsed *= own_share;
+    }
     if spans.len() > 1 {
         spans.pop();
     }

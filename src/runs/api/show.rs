@@ -65,9 +65,12 @@ pub async fn cancel(
     Path(id): Path<RunId>,
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
-    if !endings::cancel(&state.db.write, &id, &format!("cancelled by {}", caller.name), now_ms()).await? {
+    let cancelled = endings::cancel(&state.db.write, &id, &format!("cancelled by {}", caller.name), now_ms()).await?;
+    if cancelled.is_empty() {
         return Err(Error::Conflict(format!("the run has already ended: {}", run.phase)));
     }
-    announce(&state, &run);
+    for id in &cancelled {
+        announce(&state, &found(&state, id).await?);
+    }
     Ok(Json(RunList { runs: vec![found(&state, &id).await?] }))
 }

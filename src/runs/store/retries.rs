@@ -79,6 +79,17 @@ pub async fn phase_and_agent(
     row.map(|row| Ok((row.phase.parse().map_err(decode)?, row.agent))).transpose()
 }
 
+/// Returns the other run of a duet: that of the other target in the same repetition.
+pub async fn partner(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Option<RunId>> {
+    let partner = sqlx::query_scalar!(
+        r#"select other.id as "id: RunId"
+           from run cross join run other on other.experiment_id = run.experiment_id and other.repetition = run.repetition
+           where run.id = ? and other.id <> run.id and run.spec ->> 'duet' and other.spec ->> 'duet'"#,
+        id
+    );
+    partner.fetch_optional(connection).await
+}
+
 /// Removes the queued retry of a lost run, because the lost run's result has arrived.
 pub async fn withdraw(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<()> {
     sqlx::query!("delete from run where id = ? and phase = 'queued'", id).execute(connection).await?;

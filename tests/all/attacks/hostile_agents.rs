@@ -78,7 +78,7 @@ async fn an_agent_with_a_full_disk_gets_no_runs_and_says_why() {
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let fault = "the disk of /var/lib/x is full: 3 MiB are free, 64 are needed";
-    let report = |fault: Option<&str>| AgentMessage::Heartbeat { running: None, fault: fault.map(str::to_owned) };
+    let report = |fault: Option<&str>| AgentMessage::Heartbeat { running: Vec::new(), fault: fault.map(str::to_owned) };
     agent.send_message(&report(Some(fault)));
     let of_agent = async || user.get("/api/v1/agents").await.ok().json()["agents"][0]["fault"].take();
     app.until("the fault", async || (of_agent().await == fault).then_some(())).await;

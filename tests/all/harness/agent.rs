@@ -86,7 +86,7 @@ async fn write(mut sink: SplitSink<Socket, Message>, mut messages: mpsc::Unbound
     loop {
         let text = tokio::select! {
             message = messages.recv() => message,
-            _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: None, fault: lasting.clone() }).ok(),
+            _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: Vec::new(), fault: lasting.clone() }).ok(),
         };
         let Some(text) = text else { return };
         if let Ok(AgentMessage::Heartbeat { fault, .. }) = serde_json::from_str(&text) {

@@ -204,6 +204,7 @@ impl State {
         let regular_end = self.regular_ends.values().copied().max().map(|end| end.min(self.load_end.unwrap_or(end)));
         let is_known = self.run_start.is_some();
         LoadRecord {
+            open_ms: None,
             load_start_ms: self.load_start,
             setup_ms: between(self.run_start, self.load_start),
             regular_ms: between(self.load_start, regular_end),

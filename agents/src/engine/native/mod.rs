@@ -22,11 +22,12 @@ use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{self, Process, describe, last_lines};
 use crate::series::recording::Recording;
 
-const CAPABILITIES: [Capability; 6] = [
+const CAPABILITIES: [Capability; 7] = [
     Capability::Segments,
     Capability::Pausing,
     Capability::Series,
     Capability::Percentiles,
+    Capability::Turns,
     Capability::Http1,
     Capability::Http2,
 ];

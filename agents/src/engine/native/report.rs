@@ -89,6 +89,7 @@ impl Report {
             setup_ms: Some(0),
             regular_ms: Some(summary.planned_ms.min(summary.elapsed_ms)),
             load_ms: Some(summary.elapsed_ms),
+            open_ms: summary.open_ms,
             teardown_ms: Some(0),
             interrupted_iterations: Some(summary.interrupted_requests),
             errors: Some(failures(summary, false)),

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use brewbench_load::plan::{HttpVersion, Plan, RequestList};
 use brewbench_load::request_list;
+use brewbench_load::turns::Turns;
+use brewbench_wire::RunId;
 use brewbench_wire::job::Job;
 use brewbench_wire::load::MIN_DURATION;
 use brewbench_wire::run_spec::{self, RunSpec};
@@ -25,6 +27,8 @@ pub struct Requests {
     home: PathBuf,
     list: RequestList,
     spec: RunSpec,
+    /// Its turns in a duet.
+    turns: Option<Turns>,
 }
 
 impl Requests {
@@ -39,7 +43,8 @@ impl Requests {
             run_spec::HttpVersion::Http1 => list.http = HttpVersion::One,
             run_spec::HttpVersion::Http2 => list.http = HttpVersion::Two,
         }
-        Ok(Self { home, list, spec: job.spec.clone() })
+        let turns = job.partner.as_ref().map(|partner| turns(job.run, partner.run));
+        Ok(Self { home, list, spec: job.spec.clone(), turns })
     }
 
     /// Returns the plan of a round. The error is a sentence.
@@ -48,8 +53,9 @@ impl Requests {
             Round::WarmUp => self.spec.load().at_peak(self.spec.longest_warm_up().max(MIN_DURATION)),
             Round::Measure => self.spec.load().clone(),
         };
+        let list = self.list.clone();
         let plan =
-            Plan { list: self.list.clone(), segment: load.segment, paused, ..Plan::get(load.base_url, "/", asked) };
+            Plan { list, segment: load.segment, paused, turns: self.turns, ..Plan::get(load.base_url, "/", asked) };
         plan.check().map_err(|fault| fault.to_string())?;
         Ok(plan)
     }
@@ -70,10 +76,21 @@ impl Requests {
         self.list.think_time_ms > 0
     }
 
-    /// Returns the duration of the load.
+    /// Returns the duration of the load, with the turns of the other one.
     pub fn duration(&self) -> Option<Duration> {
-        self.spec.load().duration()
+        self.spec.load().duration().map(|duration| self.lasts(duration))
     }
+
+    /// Returns how long a load of a duration takes.
+    pub fn lasts(&self, duration: Duration) -> Duration {
+        self.turns.map_or(duration, |_| Turns::lasts(duration))
+    }
+}
+
+/// Returns the turns of one of two runs. They agree without a message.
+fn turns(run: RunId, partner: RunId) -> Turns {
+    let [(_, own), (_, other)] = [run, partner].map(|run| run.0.as_u64_pair());
+    Turns { seed: own ^ other, is_second: run > partner }
 }
 
 /// Checks the request list of a scenario. The error is a sentence.

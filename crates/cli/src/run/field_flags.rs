@@ -2,7 +2,7 @@
 
 use brewbench::experiments::{
     plan::Plan,
-    plan_fields::{FIELDS, PlanField},
+    plan_fields::{FIELDS, PlanField, YES_OR_NO},
 };
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
 
@@ -32,6 +32,10 @@ impl Args for FieldFlags {
 
 fn argument(field: &'static PlanField) -> Arg {
     let argument = Arg::new(field.flag).long(field.flag).value_name(field.value_name).help(field.help);
+    if field.choices == YES_OR_NO {
+        let values = PossibleValuesParser::new(field.choices);
+        return argument.num_args(0..=1).default_missing_value("yes").value_parser(values);
+    }
     if !field.choices.is_empty() {
         return argument.value_parser(PossibleValuesParser::new(field.choices));
     }

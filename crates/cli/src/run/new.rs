@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use brewbench::{
     experiments::{
         model::ExperimentWithRuns,
-        plan::{Plan, default_repetitions, default_retries, share},
+        plan::{DUET_REPETITIONS, Plan, default_repetitions, default_retries, share},
         stopping_rule::StoppingRule,
     },
     web::format::plural,
@@ -60,7 +60,7 @@ pub struct PlanFlags {
     load: LoadFlags,
     #[command(flatten, next_help_heading = "Load")]
     fields: FieldFlags,
-    /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5]
+    /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5; with --duet: 8]
     #[arg(long, value_name = "N", help_heading = "Repetitions")]
     repeat: Option<u32>,
     /// Profile each cell in N more repetitions after the measured ones; N is 4 if omitted
@@ -132,7 +132,7 @@ impl PlanFlags {
             parameters: parameters.into_iter().collect(),
             loads,
             knee,
-            repetitions: repeat.unwrap_or_else(default_repetitions),
+            repetitions: repeat.unwrap_or_default(),
             profiled_repetitions: profile.unwrap_or_default(),
             stopping_rule: until_ci.map(|narrower_than| StoppingRule { narrower_than, at_most: max_repeat }),
             retries: retries.unwrap_or_else(default_retries),
@@ -144,7 +144,9 @@ impl PlanFlags {
             generators,
             ..Plan::default()
         };
-        fields.set(plan)
+        let plan = fields.set(plan)?;
+        let usual = if plan.duet { DUET_REPETITIONS } else { default_repetitions() };
+        Ok(Plan { repetitions: repeat.unwrap_or(usual), ..plan })
     }
 }
 

@@ -49,6 +49,9 @@ impl Plan {
         if self.grace_ms > 3_600_000 {
             return Err(fault("grace_ms", "at most an hour"));
         }
+        if self.turns.is_some() && self.segment.is_some() {
+            return Err(fault("turns", "several load generators can't take turns: use one"));
+        }
         match &self.load {
             Load::Script => Err(fault("load", "a request list has no load of its own: choose vus or a rate")),
             Load::Closed(_) => Ok(()),

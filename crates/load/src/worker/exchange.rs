@@ -228,13 +228,14 @@ impl Worker {
         if has_excess {
             return self.fail(place, Failure::Protocol, ProtocolError::Excess);
         }
+        let is_late = self.is_late();
         let slot = &mut self.slots[place];
         let expected = &self.work.messages[slot.exchange.message].expected;
         let status = slot.exchange.head.map_or(0, |head| head.status);
         let elapsed_ns = self.now_ns.saturating_sub(slot.exchange.from_ns);
         let tally = &mut *self.outbox.tally;
         tally.status(status);
-        tally.counts.late += u64::from(self.now_ns > self.work.end_ns);
+        tally.counts.late += u64::from(is_late);
         tally.counts.contents_checked += u64::from(slot.body.compares_content());
         match expected.failure(status, &mut slot.body) {
             None => tally.succeeded.record(elapsed_ns),
@@ -292,8 +293,9 @@ impl Worker {
         };
         slot.failures += 1;
         self.in_flight -= 1;
+        let is_late = self.is_late();
         let tally = &mut *self.outbox.tally;
-        tally.counts.late += u64::from(self.now_ns > self.work.end_ns);
+        tally.counts.late += u64::from(is_late);
         tally.fail(failure, self.now_ns.saturating_sub(from_ns), text);
         self.timers.set_deadline(place, u64::MAX);
         self.close(place);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Worker;
 use super::slot::Phase;
-use crate::clock::ms;
+use crate::clock::{Clock, ms};
 use crate::schedule::Arrivals;
 use crate::work::{Work, backoff_ns};
 
@@ -43,9 +43,9 @@ fn most_waiting(work: &Work) -> u32 {
 }
 
 impl Pace {
-    pub fn new(work: &Work, thread: u32) -> Self {
+    pub fn new(work: &Work, thread: u32, clock: Clock) -> Self {
         let slots = usize::try_from(work.connections(thread)).unwrap_or(usize::MAX);
-        match work.arrivals(thread) {
+        match work.arrivals(thread, clock) {
             None => Self::Closed { active: 0, allowed: most_waiting(work), allowed_ns: 0 },
             Some(arrivals) => {
                 Self::Open { arrivals: Box::new(arrivals), free: VecDeque::with_capacity(slots), fresh: 0..slots }
@@ -81,11 +81,14 @@ impl Pace {
 impl Worker {
     /// Lets as many connections send as the level of a closed load says.
     pub(super) fn follow_level(&mut self) {
+        if !self.turn.contains(self.now_ns) {
+            return;
+        }
         let Pace::Closed { active: before, allowed, allowed_ns } = &mut self.pace else { return };
         if self.now_ns >= *allowed_ns + PATIENCE_NS {
             (*allowed, *allowed_ns) = (most_waiting(&self.work), self.now_ns);
         }
-        let level = self.work.active_connections(self.thread, self.now_ns);
+        let level = self.work.active_connections(self.thread, self.clock.open_ns(self.now_ns));
         let level = usize::try_from(level).unwrap_or(usize::MAX).min(self.slots.len());
         let first = *before;
         let active = level.min(first.saturating_add(*allowed as usize));
@@ -111,11 +114,11 @@ impl Worker {
         }
     }
 
-    /// Starts the requests of an open load that are due, as far as connections are free.
+    /// Starts the requests of an open load that are due, as far as connections are free and it has its turn.
     pub(super) fn start_due(&mut self) {
         while let Some(due_ns) = self.pace.next_start_ns().filter(|&due_ns| due_ns <= self.now_ns) {
             self.now_ns = self.clock.now_ns();
-            if self.has_ended() {
+            if self.has_ended() || !self.turn.contains(self.now_ns) {
                 return;
             }
             self.start_next(due_ns);
@@ -155,13 +158,17 @@ impl Worker {
         if has_ended || !goes_on {
             self.switch_off(place);
         } else if rest_ns > 0 {
-            slot.phase = Phase::Resting;
-            slot.wakes_ns = self.now_ns + rest_ns;
-            let until_ns = slot.wakes_ns;
-            self.timers.rest(place, until_ns);
+            self.rest(place, self.now_ns + rest_ns);
         } else {
             self.release(place);
         }
+    }
+
+    fn rest(&mut self, place: usize, until_ns: u64) {
+        let slot = &mut self.slots[place];
+        slot.phase = Phase::Resting;
+        slot.wakes_ns = until_ns;
+        self.timers.rest(place, until_ns);
     }
 
     /// Wakes slots that have rested.
@@ -176,10 +183,11 @@ impl Worker {
         }
     }
 
-    /// Lets a slot send the next request now, or when it is due.
+    /// Lets a slot send the next request now, in the next turn, or when it is due.
     fn release(&mut self, place: usize) {
         match &mut self.pace {
-            Pace::Closed { .. } => self.start(place, None),
+            Pace::Closed { .. } if self.turn.contains(self.now_ns) => self.start(place, None),
+            Pace::Closed { .. } => self.rest(place, self.clock.turn(self.now_ns).opens_ns),
             Pace::Open { free, .. } => {
                 self.slots[place].phase = Phase::Idle;
                 free.push_back(place);

@@ -1,12 +1,13 @@
 //! The two models of a load, over time and over generators.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use brewbench_load::events::Summary;
 use brewbench_load::plan::Spacing;
+use brewbench_load::turns::Turns;
 use brewbench_wire::job::Segment;
 use brewbench_wire::load::{Closed, Form, Load, Open, Stage};
 
@@ -73,10 +74,50 @@ fn poisson_arrivals_are_the_same_with_the_same_seed() {
     assert!(started(&first).abs_diff(300) < 87, "{}", started(&first));
 }
 
+/// A server that notes which of two targets reads a request.
+fn noting(second: bool, log: &Arc<Mutex<Vec<bool>>>) -> Server {
+    let log = Arc::clone(log);
+    Server::start(move |connection| {
+        loop {
+            connection.request()?;
+            log.lock().expect("the log").push(second);
+            connection.respond(OK.as_bytes())?;
+        }
+    })
+}
+
+#[test]
+fn loads_that_take_turns_never_load_both_targets_at_the_same_time() {
+    let log = Arc::default();
+    let servers = [false, true].map(|second| noting(second, &log));
+    for load in [closed(3), open(400, 1, 8)] {
+        log.lock().expect("the log").clear();
+        let both: Vec<Summary> = thread::scope(|scope| {
+            let one = |is_second: bool| {
+                let mut plan = plan(&servers[usize::from(is_second)], load.clone());
+                plan.turns = Some(Turns { seed: 5, is_second });
+                scope.spawn(move || run(&plan).1)
+            };
+            [one(false), one(true)].map(|load| load.join().expect("a load")).into()
+        });
+        let log = log.lock().expect("the log");
+        let changes = log.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        // 11 turns each of 95 ms. A slow machine may read a request late, which then stands among the other's.
+        assert!((6..60).contains(&changes), "{changes} changes among {} requests", log.len());
+        for summary in both {
+            assert_eq!((summary.planned_ms, summary.open_ms, summary.failed), (2_200, Some(1_045), 0));
+            assert!(summary.requests > 200 && summary.late_requests * 5 < summary.requests, "{summary:?}");
+            if summary.open {
+                assert_eq!(summary.requests + summary.dropped, 400);
+            }
+        }
+    }
+}
+
 /// A server that stops for a second once it has read a number of requests.
 fn stalling(after: u64) -> Server {
     let (read, has_stalled) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let until = Arc::new(std::sync::Mutex::new(None::<Instant>));
+    let until = Arc::new(Mutex::new(None::<Instant>));
     Server::start(move |connection| {
         loop {
             connection.request()?;

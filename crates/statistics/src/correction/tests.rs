@@ -88,7 +88,10 @@ fn a_difference_in_one_other_metric_is_found_with_the_needed_repetitions() {
     let mut random = StdRng::seed_from_u64(3);
     for pairs in 1..=4 {
         let count = Count { pairs, questions: 5 * pairs, metrics: 5 };
-        let blocks = u32::try_from(crate::power::fewest(count.deciding_level(ALPHA)).expect("some")).expect("few");
+        let blocks = u32::try_from(
+            crate::power::fewest(count.deciding_level(ALPHA), crate::power::Order::InTurn).expect("some"),
+        )
+        .expect("few");
         for round in 0..10 {
             let mut tests = Vec::new();
             for number in 0..pairs {

@@ -1,12 +1,16 @@
-//! The table of the power of the deciding test, simulated: quantiles of 24,000 comparisons for each row. Pure.
+//! The table of the power of the deciding test for runs measured in turn, simulated: quantiles of 24,000 comparisons for
+//! each row. Pure.
 //!
 //! To simulate it again (some minutes) after a change of the test, the strata or the scatter:
 //! `BREWBENCH_WRITE_POWER=1 cargo test --release -p brewbench-statistics the_table && cargo fmt`.
 
-use super::table::{ROW_COUNT, Row};
+use super::{
+    Order,
+    table::{Row, row_count},
+};
 
 /// One row for each number of repetitions.
-pub(super) static ROWS: [Row; ROW_COUNT] = [
+pub(super) static ROWS: [Row; row_count(Order::InTurn)] = [
     // 4 repetitions
     Row {
         scale: 0.987,

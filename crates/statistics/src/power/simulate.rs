@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, f64::consts::TAU, fmt::Write, fs, iter, thread}
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::{
-    POWER, least_p, shape_of,
-    table::{MAX_TABULATED, MIN_TABULATED, ROWS, Row},
+    Order, POWER, least_p, shape_of,
+    table::{self, MAX_TABULATED, Row, min_tabulated},
     within,
 };
 use crate::{Stratum, describe::sorted, effect::shift, rank_test, rank_test::untied, scatter::scatter};
@@ -37,9 +37,12 @@ pub(crate) fn normal(random: &mut StdRng) -> f64 {
 }
 
 /// Draws the runs of a comparison.
-pub(super) fn draw(blocks: usize, mut value: impl FnMut() -> f64) -> Vec<Stratum> {
+pub(super) fn draw(blocks: usize, order: Order, mut value: impl FnMut() -> f64) -> Vec<Stratum> {
     let mut values = |count: usize| (0..count).map(|_| value()).collect();
-    shape_of(blocks).into_iter().map(|(base, other)| Stratum { base: values(base), other: values(other) }).collect()
+    shape_of(blocks, order)
+        .into_iter()
+        .map(|(base, other)| Stratum { base: values(base), other: values(other) })
+        .collect()
 }
 
 /// Comparisons of cells that do not differ, with noise of one standard deviation.
@@ -51,12 +54,12 @@ struct Simulated {
 }
 
 impl Simulated {
-    fn new(blocks: usize, rounds: usize, seed: u64) -> Self {
+    fn new(blocks: usize, order: Order, rounds: usize, seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000) + blocks as u64);
         let step = (2.0 / blocks as f64).sqrt() * STEP;
         let mut all = Self { step, estimates: Vec::new(), scatters: Vec::new(), p: Vec::new() };
         for _ in 0..rounds {
-            let strata = draw(blocks, || normal(&mut random));
+            let strata = draw(blocks, order, || normal(&mut random));
             let estimate = shift(&strata);
             all.scatters.push(scatter(&within(&strata, estimate)).expect("noise"));
             all.estimates.push(estimate);
@@ -137,10 +140,15 @@ fn p_values(strata: &[Stratum], step: f64) -> Vec<f64> {
 }
 
 /// Returns the levels of a row in descending order: what the test can reach with few blocks, powers with many.
-fn levels(blocks: usize) -> Vec<f64> {
-    let least = least_p(blocks);
+fn levels(blocks: usize, order: Order) -> Vec<f64> {
+    let least = least_p(blocks, order);
     let multiples = |counts: &[u32]| counts.iter().rev().map(|count| f64::from(*count) * least).collect();
     match blocks {
+        _ if order == Order::AtOnce && blocks <= 10 => {
+            let all: Vec<u32> = [1, 2, 3, 4, 5, 6, 8, 12, 16, 25].into();
+            let reached: Vec<u32> = all.into_iter().filter(|count| f64::from(*count) * least <= 0.05).collect();
+            multiples(&reached)
+        }
         4 => multiples(&[1, 2]),
         5 => multiples(&[1, 2, 3, 4, 5, 6, 7]),
         6 => multiples(&[1, 2, 3, 4, 5, 6]),
@@ -156,8 +164,8 @@ fn levels(blocks: usize) -> Vec<f64> {
 }
 
 /// Formats a row of the table.
-fn row(blocks: usize) -> String {
-    let all = Simulated::new(blocks, ROUNDS, 1);
+fn row(blocks: usize, order: Order) -> String {
+    let all = Simulated::new(blocks, order, ROUNDS, 1);
     let (others, known) = (all.others(), |_: usize| 1.0);
     let shortfall = [all.shortfall(known), all.shortfall(&others)];
     let mut text = format!(
@@ -167,7 +175,7 @@ fn row(blocks: usize) -> String {
         shortfall[0],
         shortfall[1]
     );
-    for level in levels(blocks) {
+    for level in levels(blocks, order) {
         let limits = all.limits(level);
         let find = all.factor(&limits, 0.0, known);
         let both = all.factor(&limits, find - shortfall[0], known);
@@ -177,29 +185,35 @@ fn row(blocks: usize) -> String {
     text + "    ] },\n"
 }
 
-/// Writes the table if `BREWBENCH_WRITE_POWER` is set, otherwise simulates a part of it again.
+/// Writes the tables if `BREWBENCH_WRITE_POWER` is set, otherwise simulates parts of them again.
 #[test]
 fn the_table_is_that_of_the_test() {
+    let (in_turn, at_once) = ([(4, 2_000), (6, 1_000), (7, 1_000), (12, 300)], [(6, 1_000), (8, 1_000), (12, 300)]);
+    check(Order::InTurn, "factors.rs", &in_turn);
+    check(Order::AtOnce, "factors_at_once.rs", &at_once);
+}
+
+fn check(order: Order, file: &str, samples: &[(usize, usize)]) {
     if std::env::var_os("BREWBENCH_WRITE_POWER").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/power/factors.rs");
-        let old = fs::read_to_string(path).expect("the table");
+        let path = format!("{}/src/power/{file}", env!("CARGO_MANIFEST_DIR"));
+        let old = fs::read_to_string(&path).expect("the table");
         let head = old.split_inclusive("= [\n").next().expect("a head");
         let rows: BTreeMap<usize, String> = thread::scope(|scope| {
             let all = |first| {
-                (first..=MAX_TABULATED).step_by(WORKERS).map(|blocks| (blocks, row(blocks))).collect::<Vec<_>>()
+                (first..=MAX_TABULATED).step_by(WORKERS).map(|blocks| (blocks, row(blocks, order))).collect::<Vec<_>>()
             };
-            let workers: Vec<_> = (0..WORKERS).map(|n| scope.spawn(move || all(MIN_TABULATED + n))).collect();
+            let workers: Vec<_> = (0..WORKERS).map(|n| scope.spawn(move || all(min_tabulated(order) + n))).collect();
             workers.into_iter().flat_map(|worker| worker.join().expect("rows")).collect()
         });
         let rows: String = rows.into_values().collect();
-        return fs::write(path, format!("{head}{rows}];\n")).expect("writable");
+        return fs::write(&path, format!("{head}{rows}];\n")).expect("writable");
     }
-    for (blocks, rounds) in [(4, 2_000), (6, 1_000), (7, 1_000), (12, 300)] {
-        let all = Simulated::new(blocks, rounds, 2);
-        let Row { scale, degrees, shortfall, points } = &ROWS[blocks - MIN_TABULATED];
+    for &(blocks, rounds) in samples {
+        let all = Simulated::new(blocks, order, rounds, 2);
+        let Row { scale, degrees, shortfall, points } = table::row(blocks, order).expect("a row");
         assert!((all.scale() / scale - 1.0).abs() < 3.0 / (2.0 * degrees * rounds as f64).sqrt(), "{blocks}");
         let others = all.others();
-        let levels = levels(blocks);
+        let levels = levels(blocks, order);
         assert_eq!(levels.len(), points.len(), "{blocks}");
         for (level, [rounded, known, own, both]) in iter::zip(levels, *points) {
             assert!((level / rounded - 1.0).abs() < 1e-3);

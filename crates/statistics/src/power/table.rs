@@ -2,17 +2,32 @@
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
-pub(super) use super::factors::ROWS;
-use super::{POWER, least_p};
+use super::{Order, POWER, factors, factors_at_once, least_p};
 
-/// Fewest repetitions in the table; with three no difference can be found.
-pub(super) const MIN_TABULATED: usize = 4;
-
-/// Most repetitions in the table.
+/// Most repetitions in the tables.
 pub(super) const MAX_TABULATED: usize = 24;
 
-/// Number of rows.
-pub(super) const ROW_COUNT: usize = MAX_TABULATED - MIN_TABULATED + 1;
+/// Returns the fewest repetitions in a table; with fewer no difference can be found.
+pub(super) const fn min_tabulated(order: Order) -> usize {
+    match order {
+        Order::InTurn => 4,
+        Order::AtOnce => 6,
+    }
+}
+
+/// Returns the number of rows of a table.
+pub(super) const fn row_count(order: Order) -> usize {
+    MAX_TABULATED - min_tabulated(order) + 1
+}
+
+/// Returns the row for a number of repetitions; none with too few.
+pub(super) fn row(blocks: usize, order: Order) -> Option<&'static Row> {
+    let rows: &[Row] = match order {
+        Order::InTurn => &factors::ROWS,
+        Order::AtOnce => &factors_at_once::ROWS,
+    };
+    rows.get(blocks.min(MAX_TABULATED).checked_sub(min_tabulated(order))?)
+}
 
 /// What comparisons with one number of repetitions find, in units of the scatter.
 ///
@@ -41,19 +56,20 @@ pub(super) struct Factors {
 }
 
 /// Returns the scale of the scatter of a comparison and its degrees of freedom.
-pub(super) fn own_scatter(blocks: usize) -> (f64, f64) {
-    let row = &ROWS[blocks.clamp(MIN_TABULATED, MAX_TABULATED) - MIN_TABULATED];
-    (row.scale, row.degrees * (blocks as f64 / MAX_TABULATED as f64).max(1.0))
+pub(super) fn own_scatter(blocks: usize, order: Order) -> (f64, f64) {
+    let more = (blocks as f64 / MAX_TABULATED as f64).max(1.0);
+    let row = row(blocks.max(min_tabulated(order)), order);
+    row.map_or((1.0, 1.0), |row| (row.scale, row.degrees * more))
 }
 
-/// Returns the factors of a comparison with `blocks` repetitions at `level`. None with fewer than four.
+/// Returns the factors of a comparison with `blocks` repetitions at `level`. None with fewer than the table has.
 ///
 /// `degrees` are those of the scatter. The more it has beyond those of the comparison itself, the better it is known.
 /// Above [`MAX_TABULATED`] all decreases with the square root of the repetitions.
-pub(super) fn factors(blocks: usize, level: f64, degrees: f64) -> Option<Factors> {
-    let row = &ROWS[blocks.min(MAX_TABULATED).checked_sub(MIN_TABULATED)?];
-    let unknown = (own_scatter(blocks).1 / degrees).clamp(0.0, 1.0);
-    let [known, own, both] = at_level(row.points, blocks, level)?;
+pub(super) fn factors(blocks: usize, order: Order, level: f64, degrees: f64) -> Option<Factors> {
+    let row = row(blocks, order)?;
+    let unknown = (own_scatter(blocks, order).1 / degrees).clamp(0.0, 1.0);
+    let [known, own, both] = at_level(row.points, least_p(blocks.min(MAX_TABULATED), order), level)?;
     let narrower = (MAX_TABULATED as f64 / blocks as f64).sqrt().min(1.0);
     // With more blocks the scatter is known better, too.
     let gain = narrower * narrower;
@@ -70,9 +86,8 @@ pub(super) fn factors(blocks: usize, level: f64, degrees: f64) -> Option<Factors
 ///
 /// With few repetitions the p-value is a multiple of the smallest one. Levels below all points are reached by other
 /// shapes or by many blocks, where the normal distribution extrapolates.
-fn at_level(points: &[[f64; 4]], blocks: usize, level: f64) -> Option<[f64; 3]> {
+fn at_level(points: &[[f64; 4]], least: f64, level: f64) -> Option<[f64; 3]> {
     const ROUNDING: f64 = 1e-3;
-    let least = least_p(blocks.min(MAX_TABULATED));
     let steps = (level / least * (1.0 + ROUNDING)).floor();
     let level = if (1.0..1e6).contains(&steps) { steps * least } else { level };
     let of = |[_, known, own, both]: &[f64; 4]| [*known, *own, *both];

@@ -26,6 +26,7 @@ fn outliers(random: &mut StdRng) -> f64 {
 #[derive(Clone, Copy)]
 struct Case {
     blocks: usize,
+    order: Order,
     noise: f64,
     level: f64,
     draw: Draw,
@@ -34,7 +35,7 @@ struct Case {
 }
 
 fn runs(case: Case, factor: f64, random: &mut StdRng) -> Vec<Stratum> {
-    let mut strata = draw(case.blocks, || (case.noise * (case.draw)(random)).exp());
+    let mut strata = draw(case.blocks, case.order, || (case.noise * (case.draw)(random)).exp());
     for value in strata.iter_mut().flat_map(|one| &mut one.other) {
         *value *= factor;
     }
@@ -70,7 +71,7 @@ fn power(case: Case, rounds: usize, seed: u64) -> f64 {
 }
 
 fn usual(blocks: usize) -> Case {
-    Case { blocks, noise: 0.02, level: 0.05, draw: normal, past: 0 }
+    Case { blocks, order: Order::InTurn, noise: 0.02, level: 0.05, draw: normal, past: 0 }
 }
 
 /// Asserts that a share of `rounds` is between two shares, within three standard errors.
@@ -90,8 +91,21 @@ fn eighty_percent_of_such_differences_are_found() {
     const ROUNDS: usize = 400;
     for blocks in [4, 5, 6, 8, 12, 20] {
         for (noise, level) in [(0.01, 0.05), (0.02, 0.025), (0.05, 0.01), (0.01, 0.005)] {
-            if least_p(blocks) <= level {
+            if least_p(blocks, Order::InTurn) <= level {
                 let share = power(Case { noise, level, ..usual(blocks) }, ROUNDS, 1);
+                assert_within(share, AS_CLAIMED, ROUNDS, &format!("{blocks}, {noise}, {level}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn eighty_percent_are_found_in_duets() {
+    const ROUNDS: usize = 400;
+    for blocks in [6, 7, 8, 12, 20] {
+        for (noise, level) in [(0.01, 0.05), (0.02, 0.025), (0.05, 0.01)] {
+            if least_p(blocks, Order::AtOnce) <= level {
+                let share = power(Case { noise, level, order: Order::AtOnce, ..usual(blocks) }, ROUNDS, 1);
                 assert_within(share, AS_CLAIMED, ROUNDS, &format!("{blocks}, {noise}, {level}"));
             }
         }
@@ -208,7 +222,7 @@ fn the_past_improves_the_estimate_of_the_scatter() {
     let of = |values: &[f64], past| detectable(&one(values, values), [past; 2], 0.05, 0.0);
     assert!(of(&wild, Some(past)) < of(&wild, None));
     assert!(of(&calm, Some(past)).is_some());
-    let estimated = Scatter { deviation: 0.02, degrees: 6.0 };
+    let estimated = Scatter { deviation: 0.02, degrees: 6.0, ..Scatter::known(0.02) };
     let with = |scatter| detectable_with(5, scatter, 0.05, 0.0);
     assert!(with(Scatter::known(0.02)) < with(estimated), "a known scatter needs no allowance for its error");
     let flat = [5.0; 5];
@@ -229,8 +243,9 @@ fn undetectable_and_unknown_effects_are_none() {
 
 #[test]
 fn more_questions_need_more_repetitions() {
-    assert_eq!([0.05, 0.04, 0.05 / 6.0, 0.04 / 6.0, 0.001, 1e-6].map(fewest), [4, 4, 5, 7, 9, 17].map(Some));
-    assert_eq!(fewest(0.0), None);
+    let in_turn = |level| fewest(level, Order::InTurn);
+    assert_eq!([0.05, 0.04, 0.05 / 6.0, 0.04 / 6.0, 0.001, 1e-6].map(in_turn), [4, 4, 5, 7, 9, 17].map(Some));
+    assert_eq!(fewest(0.0, Order::InTurn), None);
 }
 
 #[test]

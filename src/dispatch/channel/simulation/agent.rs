@@ -173,7 +173,7 @@ impl SimulatedAgent {
 
     pub fn heartbeat(&mut self) {
         let running = self.session.running();
-        self.send(AgentMessage::Heartbeat { running, fault: None });
+        self.send(AgentMessage::Heartbeat { running: running.into_iter().collect(), fault: None });
     }
 
     pub fn shut_down(&mut self) {

@@ -153,7 +153,7 @@ impl World {
     async fn cancel(&mut self, which: usize) {
         let Some(id) = self.submitted.get(which) else { return };
         let state = &self.server.state;
-        if endings::cancel(&state.db.write, id, "cancelled", now_ms()).await.expect("cancelled") {
+        if !endings::cancel(&state.db.write, id, "cancelled", now_ms()).await.expect("cancelled").is_empty() {
             state.events.publish(RunChanged { run: id.clone(), experiment: None });
         }
     }

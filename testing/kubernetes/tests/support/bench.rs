@@ -208,6 +208,7 @@ pub fn job(target: &str) -> Job {
         experiment: None,
         scenario,
         role: Role::Alone,
+        partner: None,
         spec: RunSpec {
             target: target.to_owned(),
             size: Some(Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 }),

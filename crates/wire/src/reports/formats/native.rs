@@ -32,6 +32,8 @@ pub fn merged(texts: &[&str]) -> Option<String> {
 #[derive(Serialize, Deserialize)]
 struct Native {
     planned_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    open_ms: Option<u64>,
     elapsed_ms: u64,
     #[serde(default)]
     connections: Option<u64>,
@@ -84,6 +86,7 @@ impl Native {
         }
         Self {
             planned_ms: self.planned_ms.max(other.planned_ms),
+            open_ms: self.open_ms.or(other.open_ms),
             elapsed_ms: self.elapsed_ms.max(other.elapsed_ms),
             // Each knows the connections of all generators.
             connections: self.connections.max(other.connections),
@@ -111,7 +114,7 @@ impl Native {
     fn report(self) -> Report {
         let all = self.succeeded.plus(&self.failed_durations);
         let since = if self.open { Since::Due } else { Since::Sent };
-        let measured_ms = self.planned_ms.min(self.elapsed_ms);
+        let measured_ms = self.open_ms.unwrap_or(self.planned_ms.min(self.elapsed_ms));
         let in_time = self.requests.saturating_sub(self.late_requests);
         Report {
             duration: Some(Time::exact(measured_ms as f64)),
