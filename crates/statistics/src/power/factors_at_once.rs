@@ -7,6 +7,7 @@ use super::{
 };
 
 /// One row for each number of repetitions.
+#[expect(clippy::approx_constant, reason = "a factor is near π")]
 pub(super) static ROWS: [Row; row_count(Order::AtOnce)] = [
     // 6 repetitions
     Row { scale: 1.034, degrees: 2.64, shortfall: [0.501, 0.570], points: &[[3.125e-2, 2.527, 3.280, 2.777]] },
