@@ -4,6 +4,7 @@
 mod cage;
 mod containers;
 mod distributed;
+mod duet;
 mod firewall;
 mod http_version;
 mod k6_flags;

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     compare::setting::{Setting, only_loads_differ},
-    runs::model::Run,
+    runs::model::{Run, RunSpec},
     web::{
         axis::logarithmic,
         chart::{Chart, Key, ScriptJson, layout, text},
@@ -87,7 +87,10 @@ fn unit<'a>(rows: &'a [Row]) -> Option<&'static str> {
         None => run.spec.vus.map(|_| "virtual users"),
     };
     // With another HTTP version or function, a level is another load.
-    let what = |run: &'a Run| (of(run), run.spec.http_version, run.spec.requested_engine, &run.spec.script_scenario);
+    let what = |run: &'a Run| {
+        let RunSpec { http_version, requested_engine, script_scenario, duet, .. } = &run.spec;
+        (of(run), http_version, requested_engine, script_scenario, duet)
+    };
     let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(what);
     let first = units.next()?;
     if units.all(|unit| unit == first) { first.0 } else { None }

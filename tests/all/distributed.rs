@@ -45,12 +45,14 @@ impl Three {
             Box::pin(Agent::start(&app, "one")).await,
             Agent::start(&app, "two").await,
         );
-        let (_, runs) = Box::pin(submit(&user, &plan(&["one", "two"], &json!({})))).await;
+        let (_, runs) = submit(&user, &plan(&["one", "two"], &json!({}))).await;
         let run = runs[0].parse().expect("an id");
-        let roles = [rack.job().await, one.job().await, two.job().await].map(|job| {
+        let mut roles = Vec::new();
+        for agent in [&mut rack, &mut one, &mut two] {
+            let job = agent.job().await;
             assert_eq!(job.run, run);
-            job.role
-        });
+            roles.push(job.role);
+        }
         let part = |index| Role::Generator(Segment { index, of: 2 });
         assert_eq!(roles, [Role::Host, part(0), part(1)]);
         Self { app, user, run, rack, one, two }

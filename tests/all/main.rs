@@ -19,6 +19,7 @@ mod differences;
 mod dispatch;
 mod distributed;
 mod docs;
+mod duet;
 mod environment;
 mod equal_work;
 mod experiments;
