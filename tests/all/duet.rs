@@ -119,7 +119,7 @@ async fn a_small_difference_is_found_although_the_restarts_scatter() {
     }
     let comparison: Value = user.get(&format!("/api/v1/compare?experiments={experiment}")).await.ok().json();
     let row = &comparison["rows"][0];
-    assert_eq!(row["leaders"]["rps"], json!({"kind": "subject", "subject": 0}), "{}", row["leaders"]);
+    assert_eq!(row["leaders"]["rps"], json!({"of": 0}), "{}", row["leaders"]);
     let by = row["leads"]["rps"]["by"].as_f64().expect("a lead");
     assert!((by - 0.03).abs() < 0.001, "{by}");
     let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();

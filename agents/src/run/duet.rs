@@ -57,3 +57,26 @@ fn without(own: &mut Option<CoreUse>, partner: Option<&CoreUse>) {
     let (Some(own), Some(partner)) = (own, partner) else { return };
     own.busy_us = own.busy_us.saturating_sub(partner.target_us.saturating_add(partner.generator_us));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_partner_is_no_other_program() {
+        let used = |busy_us, target_us| CoreUse {
+            cores: 2,
+            elapsed_us: 1_000,
+            busy_us,
+            target_us,
+            generator_us: 10,
+            target_waited_us: None,
+            generator_waited_us: None,
+        };
+        let mut own = Some(used(900, 300));
+        without(&mut own, Some(&used(900, 400)));
+        assert_eq!(own, Some(used(490, 300)));
+        without(&mut own, None);
+        assert_eq!(own, Some(used(490, 300)), "unknown");
+    }
+}
