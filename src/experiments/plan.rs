@@ -156,8 +156,8 @@ pub fn default_repetitions() -> u32 {
     5
 }
 
-/// The number of repetitions of a duet if none is named: two more than a decision needs, for runs that fail.
-pub const DUET_REPETITIONS: u32 = 8;
+/// The number of repetitions of a duet if none is named. Short ones are enough: restarts tell more than seconds.
+pub const DUET_REPETITIONS: u32 = 12;
 
 /// Returns the default number of retries: a run that fails twice would usually fail again.
 pub fn default_retries() -> u32 {

@@ -48,7 +48,7 @@ const DUET: PlanField = PlanField {
     choices: YES_OR_NO,
     value_name: "yes|no",
     help: "Run both targets at once and load them in turns of 0.1s, so that noise affects them alike. Needs two targets, \
-        one size with whole vCPUs, one load and the native engine; use --repeat 6 or more [default: no]",
+        one size with whole vCPUs, one load and the native engine; at least 6 repetitions decide [default: no]",
     get: |plan| plan.duet.then(|| "yes".to_owned()),
     set: |plan, text| {
         plan.duet = match text {

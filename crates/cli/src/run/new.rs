@@ -60,7 +60,7 @@ pub struct PlanFlags {
     load: LoadFlags,
     #[command(flatten, next_help_heading = "Load")]
     fields: FieldFlags,
-    /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5; with --duet: 8]
+    /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5; with --duet: 12]
     #[arg(long, value_name = "N", help_heading = "Repetitions")]
     repeat: Option<u32>,
     /// Profile each cell in N more repetitions after the measured ones; N is 4 if omitted
