@@ -4,7 +4,7 @@
 //! [`Event`](events::Event)s report it. A [`program`] reads a plan from its standard input and writes the
 //! events to its standard output.
 //!
-//! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML.
+//! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML. [`convert`] writes it for them.
 //! - `work`, `message`, `target`, `tls`: the plan, prepared. `share` splits it, `schedule` says when requests start.
 //! - `worker`: a thread with HTTP/1 connections; `transport`, `response`, `content`: their bytes. `http2`: one with HTTP/2.
 //! - `tally`, [`latency`], `outbox`, `collector`: counting, without locks.
@@ -18,6 +18,7 @@ pub const VERSION: &str = "1";
 mod clock;
 mod collector;
 mod content;
+pub mod convert;
 pub mod events;
 pub mod generator;
 mod http2;
