@@ -1,9 +1,10 @@
-//! Makes request lists from what people already have: a URL, a HAR file. Pure.
+//! Makes request lists from what people already have: a URL, a HAR file, an OpenAPI description. Pure.
 //!
 //! What is not surely understood is not taken over, and is named. Secrets become parameters.
 
 mod har;
 mod left_out;
+mod openapi;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -13,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use brewbench_wire::variables;
 use serde::Deserialize;
-use url::Url;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use url::{Url, form_urlencoded::byte_serialize};
 
 use crate::plan::{Expect, MAX_REQUESTS, Request};
 use crate::request_list;
@@ -49,16 +52,34 @@ pub fn convert(source: &str, name: &str) -> Result<Converted, String> {
 
 /// Recognises the kind of a source and converts it.
 fn read(source: &str) -> Result<Converted, String> {
+    #[derive(Deserialize)]
+    struct Keys {
+        log: Option<IgnoredAny>,
+    }
     let begins = |start: &str| source.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start));
+    let is_yaml_key = |line: &str| {
+        let key = line.split(':').next().unwrap_or_default().trim_end().trim_matches(['"', '\'']);
+        line.contains(':') && (key == "openapi" || key == "swagger")
+    };
     if (begins("http://") || begins("https://")) && !source.contains(char::is_whitespace) {
         let mut draft = Draft::default();
         let url = Url::parse(source).map_err(|fault| format!("not a URL: {fault}"))?;
         draft.add("the URL", Call::get(&url)?, None);
         draft.finish()
     } else if source.starts_with('{') {
-        har::read(source)?.finish()
+        match json::<Keys>(source, "JSON")?.log {
+            Some(_) => har::read(source)?.finish(),
+            None => openapi::read(&json(source, "JSON")?)?.finish(),
+        }
+    } else if source.lines().any(is_yaml_key) {
+        let fault = "not YAML, or a key occurs twice, or it is too large: JSON may be larger";
+        let document = serde_saphyr::from_str(source).map_err(|error| match error.location() {
+            Some(at) => format!("line {}: {fault}", at.line()),
+            None => fault.to_owned(),
+        })?;
+        openapi::read(&document)?.finish()
     } else {
-        Err("neither a URL with http:// or https://, nor HAR".to_owned())
+        Err("neither a URL with http:// or https://, nor HAR or OpenAPI 3".to_owned())
     }
 }
 
@@ -138,6 +159,20 @@ fn literal(text: &str) -> Result<&str, String> {
     } else {
         Ok(text)
     }
+}
+
+/// Returns a value that is neither a list nor an object as text.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// Percent-encodes a text for a path or a query.
+fn encoded(text: &str) -> String {
+    byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
 /// Returns the parameter that stands for the value of a header field or a part of a query.

@@ -1,6 +1,7 @@
 //! Tests of conversions.
 
 mod har;
+mod openapi;
 
 use proptest::prelude::*;
 
@@ -41,10 +42,15 @@ fn secrets_in_a_url_become_parameters() {
 
 #[test]
 fn what_is_not_known_is_an_error() {
-    assert_eq!(fault(""), "it: neither a URL with http:// or https://, nor HAR");
+    assert_eq!(fault(""), "it: neither a URL with http:// or https://, nor HAR or OpenAPI 3");
     assert_eq!(fault("http://"), "it: not a URL: empty host");
     assert_eq!(fault("http://h/?${A}"), "it: it contains `${`, which begins a parameter in a request list");
+    assert_eq!(fault("{}"), "it: neither HAR nor OpenAPI 3");
     assert_eq!(fault("{\"log\":\n{\"entries\": ["), "it: line 2, column 13: it ends too early");
+    assert_eq!(
+        fault(&format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000))),
+        "it: line 1, column 636: not JSON"
+    );
     assert_eq!(fault(&" ".repeat(MAX_SOURCE + 1)), "it: it has more than 64 MiB");
 }
 
