@@ -4,7 +4,8 @@
 //! [`Event`](events::Event)s report it. A [`program`] reads a plan from its standard input and writes the
 //! events to its standard output.
 //!
-//! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML. [`convert`] writes it for them.
+//! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML. [`convert`] makes it from
+//!   what they have.
 //! - `work`, `message`, `target`, `tls`: the plan, prepared. `share` splits it, `schedule` says when requests start.
 //! - `worker`: a thread with HTTP/1 connections; `transport`, `response`, `content`: their bytes. `http2`: one with HTTP/2.
 //! - `tally`, [`latency`], `outbox`, `collector`: counting, without locks.

@@ -1,8 +1,9 @@
-//! Makes request lists from what people already have: a URL, a HAR file, an OpenAPI description. Pure.
+//! Makes request lists from what people already have: a URL, a HAR file, an OpenAPI description, a k6 script. Pure.
 //!
 //! What is not surely understood is not taken over, and is named. Secrets become parameters.
 
 mod har;
+mod k6;
 mod left_out;
 mod openapi;
 #[cfg(test)]
@@ -78,8 +79,10 @@ fn read(source: &str) -> Result<Converted, String> {
             None => fault.to_owned(),
         })?;
         openapi::read(&document)?.finish()
+    } else if source.contains("k6/http") {
+        k6::read(source).and_then(Draft::finish).map_err(|fault| format!("{fault}: run the script with k6 instead"))
     } else {
-        Err("neither a URL with http:// or https://, nor HAR or OpenAPI 3".to_owned())
+        Err("neither a URL with http:// or https://, nor HAR, OpenAPI 3 or a k6 script".to_owned())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of conversions.
 
 mod har;
+mod k6;
 mod openapi;
 
 use proptest::prelude::*;
@@ -42,7 +43,7 @@ fn secrets_in_a_url_become_parameters() {
 
 #[test]
 fn what_is_not_known_is_an_error() {
-    assert_eq!(fault(""), "it: neither a URL with http:// or https://, nor HAR or OpenAPI 3");
+    assert_eq!(fault(""), "it: neither a URL with http:// or https://, nor HAR, OpenAPI 3 or a k6 script");
     assert_eq!(fault("http://"), "it: not a URL: empty host");
     assert_eq!(fault("http://h/?${A}"), "it: it contains `${`, which begins a parameter in a request list");
     assert_eq!(fault("{}"), "it: neither HAR nor OpenAPI 3");
