@@ -4,7 +4,8 @@
 //! [`Event`](events::Event)s report it. A [`program`] reads a plan from its standard input and writes the
 //! events to its standard output.
 //!
-//! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML.
+//! - [`plan`]: what can be asked for; [`request_list`]: the part that people write, in TOML. [`convert`] makes it from
+//!   what they have.
 //! - `work`, `message`, `target`, `tls`: the plan, prepared. `share` splits it, `schedule` says when requests start, and
 //!   [`turns`] when two loads may.
 //! - `worker`: a thread with HTTP/1 connections; `transport`, `response`, `content`: their bytes. `http2`: one with HTTP/2.
@@ -19,6 +20,7 @@ pub const VERSION: &str = "1";
 mod clock;
 mod collector;
 mod content;
+pub mod convert;
 pub mod events;
 pub mod generator;
 mod http2;
