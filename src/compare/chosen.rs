@@ -41,7 +41,7 @@ pub struct Chosen {
     #[serde(default, alias = "confounders")]
     pub allow_confounders: bool,
     /// Primary metric, which is tested first: `rps`, `p50_ms`, `p99_ms`, `error_rate`, `cpu_ms` or `memory`.
-    /// Default: `rps`, for an open model `p99_ms`.
+    /// Default: `rps`, for an open model `p99_ms`, for duets beside other programs `cpu_ms`.
     pub primary: Option<String>,
     /// Metric of the matrix, e.g. `received_per_s`. Default: throughput and p99. Only for the page.
     pub matrix: Option<String>,

@@ -163,11 +163,24 @@ impl Metric {
         run.figures.get(self as usize).copied().flatten()
     }
 
-    /// The primary metric of these runs: throughput, or p99 if the load fixes the throughput.
+    /// The primary metric of these runs: throughput, or p99 if the load fixes the throughput. For duets beside other
+    /// programs it is CPU time, of which those take the least.
     pub fn primary<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
-        let mut loads = runs.into_iter().filter_map(|run| run.spec.load.as_ref()).peekable();
-        let is_open = loads.peek().is_some() && loads.all(|load| matches!(load, Load::Open(_)));
-        if is_open { Self::P99Ms } else { Self::Rps }
+        let (mut open, mut all, mut disturbed, mut is_duet) = (0, 0, 0, true);
+        for run in runs {
+            all += usize::from(run.spec.load.is_some());
+            open += usize::from(matches!(run.spec.load, Some(Load::Open(_))));
+            is_duet &= run.spec.duet;
+            let of_others = |code: &str| ["host_disturbed", "host_steal"].contains(&code);
+            disturbed += usize::from(run.reasons.iter().any(|reason| of_others(&reason.code)));
+        }
+        if is_duet && 2 * disturbed > all {
+            Self::CpuMs
+        } else if all > 0 && open == all {
+            Self::P99Ms
+        } else {
+            Self::Rps
+        }
     }
 
     /// Returns the judged metric with this key.
@@ -182,6 +195,22 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_time_is_primary_for_duets_beside_other_programs() {
+        let run = |is_duet: bool, code: Option<&str>| {
+            let mut run = crate::runs::testing::finished("servy", 1);
+            run.spec.duet = is_duet;
+            run.reasons = code.map(|code| crate::runs::verdict::Reason::note(code, "x")).into_iter().collect();
+            run
+        };
+        let of = |runs: &[Run]| Metric::primary(runs);
+        let disturbed = || run(true, Some("host_disturbed"));
+        assert_eq!(of(&[disturbed(), disturbed(), run(true, None)]), Metric::CpuMs);
+        assert_eq!(of(&[disturbed(), run(true, None)]), Metric::Rps, "not most of them");
+        assert_eq!(of(&[run(false, Some("host_disturbed"))]), Metric::Rps, "no duet");
+        assert_eq!(of(&[run(true, Some("too_short"))]), Metric::Rps);
+    }
 
     #[test]
     fn a_percentile_is_judged_only_from_enough_requests() {

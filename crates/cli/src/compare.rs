@@ -92,7 +92,8 @@ pub struct CompareFlags {
     /// Minimum effect: the smallest difference that matters, percent by metric [default: 1; failures: 0.1 points]
     #[arg(long, alias = "least", value_name = "rps:2,p99_ms:5")]
     min_effect: Option<String>,
-    /// Primary metric, tested first [default: throughput; p99 if the load is a rate]
+    /// Primary metric, tested first [default: throughput; p99 if the load is a rate; CPU time for duets beside other
+    /// programs]
     #[arg(long, value_parser = PossibleValuesParser::new(metrics::judged().map(Metric::key)))]
     primary: Option<String>,
     /// Compare by [default: target and version]

@@ -1,6 +1,7 @@
 //! `brewbench scenario …`
 
 mod collect;
+mod convert;
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use brewbench::{
 use brewbench_wire::scenario::Content;
 use clap::Subcommand;
 use collect::{Collected, collect};
+use convert::ConvertCommand;
 
 use super::{
     limits::LimitsCommand,
@@ -67,6 +69,8 @@ pub enum Scenario {
         #[arg(long = "default", value_name = "NAME=VALUE", value_parser = crate::common::pair)]
         defaults: Vec<(String, String)>,
     },
+    /// Make a request list from a URL, a HAR file, an OpenAPI description or a k6 script
+    Convert(ConvertCommand),
     /// Check a scenario with the k6 of an idle agent
     Check {
         /// Server and output format
@@ -109,6 +113,7 @@ impl Scenario {
                 let added: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
                 common.print(&added, |added| rows(std::slice::from_ref(added)))
             }
+            Self::Convert(convert) => convert.run(),
             Self::Limits(limits) => limits.run().await,
             Self::Check { common, name, revision } => {
                 let client = common.connect()?.client;

@@ -36,13 +36,13 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
         let shared = |reason: Reason| if context.is_duet() { with_partner(reason) } else { reason };
         reasons.extend(steal(all.steal(), all.stolen(), limits).map(shared));
         let others = Others::observed(context.conditions, all.others(), context.machine_cores);
-        let disturbed = others.and_then(|others| disturbed(&others, figures.rps, limits)).map(shared);
+        let disturbed = others.and_then(|others| disturbed(&others, figures.rps, limits));
         let disturbed = disturbed.map(|reason| if context.is_beside_url() { with_target(reason) } else { reason });
         if disturbed.as_ref().is_some_and(|reason| !reason.is_note()) {
             // Then k6 waited for these programs.
             reasons.retain(|reason| reason.code != DELAYED);
         }
-        reasons.extend(disturbed);
+        reasons.extend(disturbed.map(shared));
     }
     reasons.extend(not_idle(context.conditions));
 }
