@@ -106,7 +106,13 @@ fn sound(rows: &[Row], counting: usize) -> String {
     let is_compared = rows.iter().any(|row| row.compared_cells().count() > 1);
     let is_apart = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.stats).any(|stat| stat.apart.is_some());
     if is_compared {
-        parts.push(if is_apart { "of different experiments" } else { "measured in turn" }.to_owned());
+        let is_duet = rows.iter().flat_map(|row| &row.cells).all(|cell| cell.runs.iter().all(|run| run.spec.duet));
+        let how = match (is_apart, is_duet) {
+            (true, _) => "of different experiments",
+            (false, true) => "measured in a duet",
+            (false, false) => "measured in turn",
+        };
+        parts.push(how.to_owned());
         parts.push(
             if rows.iter().all(|row| row.work.is_empty()) { "equal work" } else { "accepted differences in work" }
                 .to_owned(),

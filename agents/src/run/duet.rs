@@ -30,8 +30,7 @@ pub async fn run(
         }
         outcome
     };
-    // Points of the second run arrive with its result.
-    let live = Live::default();
+    let live = context.live.of_partner();
     let (first, second) = tokio::join!(Box::pin(one(jobs[0], &context.live)), Box::pin(one(jobs[1], &live)));
     let mut both = [first, second];
     let uses = both.each_ref().map(|outcome| outcome.conditions.core_use);

@@ -1,4 +1,4 @@
-//! The current step and the series so far of the current run, for the connection to the server. The connection pulls
+//! The current step and the series so far of the current run, or of both runs of a duet, for the connection to the server. The connection pulls
 //! when it can send, so no queue builds up and a slow line delays nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,10 @@ const MAX_SAMPLES: usize = 100;
 /// The live series of the current run; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    shown: Arc<Mutex<Option<LiveState>>>,
+    shown: Arc<Mutex<[Option<LiveState>; 2]>>,
     news: watch::Sender<()>,
+    /// Which of the two runs it shows.
+    place: usize,
 }
 
 #[derive(Debug)]
@@ -36,6 +38,11 @@ enum Source {
 }
 
 impl Live {
+    /// Returns that of the second run of a duet. Connections read both from either.
+    pub fn of_partner(&self) -> Self {
+        Self { place: 1, ..self.clone() }
+    }
+
     /// Returns the sender that announces new points.
     pub fn notifier(&self) -> watch::Sender<()> {
         self.news.clone()
@@ -50,12 +57,12 @@ impl Live {
 
     /// Starts a run.
     pub fn begin(&self, run: RunId) {
-        *self.shown() = Some(LiveState { run, step: None, warm_up: None, measured: None });
+        self.shown()[self.place] = Some(LiveState { run, step: None, warm_up: None, measured: None });
     }
 
     /// Stores the current step of a long preparation.
     pub fn set_step(&self, step: String) {
-        if let Some(shown) = self.shown().as_mut() {
+        if let Some(shown) = &mut self.shown()[self.place] {
             shown.step = Some(step);
         }
         self.news.send_replace(());
@@ -63,13 +70,12 @@ impl Live {
 
     /// Returns the step that a connection has not sent, and marks it as sent.
     pub fn step(&self, sent: &mut Sent) -> Option<(RunId, String)> {
-        let (run, step) = {
-            let shown = self.shown();
+        let shown = self.shown();
+        shown.iter().zip(&mut sent.0).find_map(|(shown, sent)| {
             let LiveState { run, step, .. } = shown.as_ref()?;
-            (*run, step.clone()?)
-        };
-        let is_new = sent.step.as_ref().is_none_or(|before| *before != (run, step.clone()));
-        is_new.then(|| sent.step.insert((run, step)).clone())
+            let now = (*run, step.clone()?);
+            (sent.step.as_ref() != Some(&now)).then(|| sent.step.insert(now).clone())
+        })
     }
 
     /// Starts a part of the run.
@@ -85,24 +91,26 @@ impl Live {
 
     /// Ends the run.
     pub fn end(&self) {
-        *self.shown() = None;
+        self.shown()[self.place] = None;
     }
 
     /// Returns the next points that a connection has not sent, and marks them as sent.
     pub fn delta(&self, sent: &mut Sent) -> Option<Delta> {
-        let (run, sources) = {
-            let shown = self.shown();
+        let sources = self.shown().each_ref().map(|shown| {
             let LiveState { run, warm_up, measured, .. } = shown.as_ref()?;
-            (*run, [(WindowKind::WarmUp, warm_up.clone()), (WindowKind::Measured, measured.clone())])
-        };
-        if sent.run != Some(run) {
-            *sent = Sent { run: Some(run), step: sent.step.take(), ..Sent::default() };
-        }
-        sources.into_iter().find_map(|(part, source)| sent.part(part).next(run, part, &source?))
+            Some((*run, [(WindowKind::WarmUp, warm_up.clone()), (WindowKind::Measured, measured.clone())]))
+        });
+        sources.into_iter().zip(&mut sent.0).find_map(|(sources, sent)| {
+            let (run, sources) = sources?;
+            if sent.run != Some(run) {
+                *sent = SentRun { run: Some(run), step: sent.step.take(), ..SentRun::default() };
+            }
+            sources.into_iter().find_map(|(part, source)| sent.part(part).next(run, part, &source?))
+        })
     }
 
     fn set(&self, part: WindowKind, source: Source) {
-        if let Some(shown) = self.shown().as_mut() {
+        if let Some(shown) = &mut self.shown()[self.place] {
             match part {
                 WindowKind::WarmUp => shown.warm_up = Some(source),
                 WindowKind::Measured => shown.measured = Some(source),
@@ -110,14 +118,17 @@ impl Live {
         }
     }
 
-    fn shown(&self) -> MutexGuard<'_, Option<LiveState>> {
+    fn shown(&self) -> MutexGuard<'_, [Option<LiveState>; 2]> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a connection has sent; nothing at first.
 #[derive(Debug, Default)]
-pub struct Sent {
+pub struct Sent([SentRun; 2]);
+
+#[derive(Debug, Default)]
+struct SentRun {
     run: Option<RunId>,
     step: Option<(RunId, String)>,
     warm_up: SentPart,
@@ -136,7 +147,7 @@ impl Default for SentPart {
     }
 }
 
-impl Sent {
+impl SentRun {
     fn part(&mut self, part: WindowKind) -> &mut SentPart {
         match part {
             WindowKind::WarmUp => &mut self.warm_up,

@@ -47,6 +47,25 @@ fn the_past_is_sent_in_pieces_and_only_once() {
 }
 
 #[test]
+fn both_runs_of_a_duet_are_sent() {
+    let (live, mut sent) = (Live::default(), Sent::default());
+    let partner = live.of_partner();
+    let runs = [RunId::now(), RunId::now()];
+    for (live, run) in [&live, &partner].into_iter().zip(runs) {
+        live.begin(run);
+        live.set_step("pulling".to_owned());
+        live.store(WindowKind::Measured, window(1, 3));
+    }
+    let steps = [live.step(&mut sent), live.step(&mut sent), live.step(&mut sent)];
+    assert_eq!(steps.map(|step| step.map(|(run, _)| run)), [Some(runs[0]), Some(runs[1]), None]);
+    let deltas = [live.delta(&mut sent), live.delta(&mut sent), live.delta(&mut sent)];
+    assert_eq!(deltas.map(|delta| delta.map(|delta| delta.run)), [Some(runs[0]), Some(runs[1]), None]);
+    live.end();
+    partner.store(WindowKind::Measured, window(1, 4));
+    assert_eq!(live.delta(&mut sent).map(|delta| delta.run), Some(runs[1]));
+}
+
+#[test]
 fn another_run_is_sent_from_its_start() {
     let (live, mut sent, mut known) = (Live::default(), Sent::default(), Series::default());
     for start_ms in [1, 2] {
