@@ -45,9 +45,10 @@ pub fn without_experiments_of(runs: &[Run], history: History) -> History {
     history.into_iter().map(|(cell, past)| (cell, past.into_iter().filter(is_past).collect())).collect()
 }
 
-/// Returns the noise of each metric of runs; empty unless they all share one past.
+/// Returns the noise of each metric of runs; empty unless they all share one past. It is empty for those of duets, too: in
+/// a duet only the difference counts, of which a cell alone knows nothing.
 pub fn noise_of<'a>(runs: impl Iterator<Item = &'a Run>, history: &History) -> BTreeMap<Metric, Noise> {
-    let past = past_of(runs, history);
+    let past = past_of(runs.filter(|run| !run.spec.duet), history);
     let noise = |metric: Metric| {
         let values: Vec<Vec<f64>> = by_experiment(past)
             .values()

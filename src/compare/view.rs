@@ -146,10 +146,7 @@ impl Comparison {
                 row.work = equal_work::different_work(row, &subjects, known);
             }
             for cell in &mut row.cells {
-                // In a duet only the difference counts, of which a cell alone knows nothing.
-                if !cell.runs.iter().any(|run| run.spec.duet) {
-                    cell.noise = past::noise_of(cell.counting(), &known.history);
-                }
+                cell.noise = past::noise_of(cell.counting(), &known.history);
             }
         }
         let compared = Base { subject: base, is_chosen: chosen.is_some() };

@@ -92,7 +92,7 @@ impl<'a> Baseline<'a> {
         let is_own = |name: &&String| own.iter().any(|target| target.name == **name);
         let candidates = plan.targets.iter().filter(|name| !is_own(name)).cloned();
         let targets = own.iter().map(|target| target.name.clone()).chain(candidates).collect();
-        // Both are measured anew, so a duet needs no baseline that was measured in one.
+        // Both are measured again, so a duet needs no baseline that was measured in one.
         let duet = plan.duet || self.runs.iter().all(|run| run.spec.duet);
         let plan = Plan { targets, sizes, scenario, parameters, loads, duet, ..plan };
         Ok(Completed { plan: Plan { http_version, engine, script_scenario, scale, ..plan }, targets: own })

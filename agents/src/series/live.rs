@@ -39,6 +39,7 @@ enum Source {
 
 impl Live {
     /// Returns that of the second run of a duet. Connections read both from either.
+    #[must_use]
     pub fn of_partner(&self) -> Self {
         Self { place: 1, ..self.clone() }
     }
