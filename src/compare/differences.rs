@@ -12,7 +12,10 @@ use super::{
     selection::Subject,
     statistics::Decision,
 };
-use crate::web::chart::{Chart, Key, ScriptJson, elided, layout, text};
+use crate::{
+    runs::model::Run,
+    web::chart::{Chart, Key, ScriptJson, elided, layout, text},
+};
 
 /// Metrics shown for one setting. Failures are missing as they have no ratio.
 const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];
@@ -95,10 +98,22 @@ impl DifferenceRow<'_> {
         Gain::new(self.cell.stat(self.metric))
     }
 
+    /// Returns each repetition relative to the baseline's figure; in a duet to that of its partner, whose noise it shares.
     fn repetitions(&self) -> Vec<f64> {
-        let base = self.baseline.stat(self.metric).value.unwrap_or_default();
-        let values = if base > 0.0 { self.cell.values(self.metric) } else { Vec::new() };
-        values.into_iter().filter_map(|value| times_better(self.metric, value / base - 1.0)).collect()
+        let usual = self.baseline.stat(self.metric).value;
+        let of_partner = |run: &Run| {
+            let place = |run: &Run| (run.experiment.clone(), run.repetition);
+            self.baseline
+                .counting()
+                .find(|other| place(other) == place(run))
+                .and_then(|other| self.metric.value_in(other))
+        };
+        let ratio = |run: &Run| {
+            let base = if run.spec.duet { of_partner(run) } else { usual };
+            let base = base.filter(|base| *base > 0.0)?;
+            times_better(self.metric, self.metric.value_in(run)? / base - 1.0)
+        };
+        self.cell.counting().filter_map(ratio).collect()
     }
 
     fn is_found(&self) -> bool {
@@ -144,7 +159,7 @@ fn whiskers(subject: &Subject, own: &[(usize, &DifferenceRow)]) -> Value {
     })
 }
 
-/// Draws each repetition relative to the baseline's figure.
+/// Draws each repetition.
 fn repetitions(subject: &Subject, own: &[(usize, &DifferenceRow)]) -> Value {
     let points: Vec<(f64, f64)> = own
         .iter()

@@ -171,8 +171,7 @@ impl Metric {
             all += usize::from(run.spec.load.is_some());
             open += usize::from(matches!(run.spec.load, Some(Load::Open(_))));
             is_duet &= run.spec.duet;
-            let of_others = |code: &str| ["host_disturbed", "host_steal"].contains(&code);
-            disturbed += usize::from(run.reasons.iter().any(|reason| of_others(&reason.code)));
+            disturbed += usize::from(run.is_beside_others());
         }
         if is_duet && 2 * disturbed > all {
             Self::CpuMs

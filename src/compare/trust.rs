@@ -106,9 +106,13 @@ fn sound(rows: &[Row], counting: usize) -> String {
     let is_compared = rows.iter().any(|row| row.compared_cells().count() > 1);
     let is_apart = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.stats).any(|stat| stat.apart.is_some());
     if is_compared {
-        let is_duet = rows.iter().flat_map(|row| &row.cells).all(|cell| cell.runs.iter().all(|run| run.spec.duet));
-        let how = match (is_apart, is_duet) {
+        let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(Cell::counting);
+        let disturbed = runs().filter(|run| run.is_beside_others()).count();
+        let how = match (is_apart, runs().all(|run| run.spec.duet)) {
             (true, _) => "of different experiments",
+            (false, true) if 2 * disturbed > counting => {
+                "measured in a duet beside other programs, which change the values of both, not the difference"
+            }
             (false, true) => "measured in a duet",
             (false, false) => "measured in turn",
         };

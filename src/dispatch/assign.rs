@@ -54,16 +54,16 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     for (run, needs) in queued.iter().zip(&all_needs) {
         let experiment = run.place.experiment_id.as_ref();
         let eligible = affinity.eligible(needs, experiment, run.place.home.as_deref(), &connected);
+        let can =
+            |needs: &Needs<'_>, name: &str, agent: &Connected| ineligible(needs, &eligible, name, agent).is_none();
+        let fits = |name: &str, agent: &Connected| can(needs, name, agent);
+        let Some(host) = find_host(needs, fits, &connected, &mut reserved) else { continue };
         let partner = match find_partner(state, run, &queued).await? {
             Pairing::None => None,
-            Pairing::With(place) => Some(place),
-            Pairing::Waits => continue,
+            // Where both fit is what `eligible` has, if there is such an agent.
+            Pairing::With(place) if can(&all_needs[place], &host.0, &host.1) => Some(place),
+            Pairing::With(_) | Pairing::Waits => continue,
         };
-        let both = [Some(*needs), partner.map(|place| all_needs[place])];
-        let fits = |name: &str, agent: &Connected| {
-            both.iter().flatten().all(|needs| ineligible(needs, &eligible, name, agent).is_none())
-        };
-        let Some(host) = find_host(needs, fits, &connected, &mut reserved) else { continue };
         let participants = Participants { host, generators: find_agents(&run.spec.generators, &connected) };
         let partner = partner.map(|place| &queued[place]);
         if tried.insert(run.place.id.clone()) && participants.start(state, presence, run, partner).await? {

@@ -26,7 +26,7 @@ pub fn describe_with(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<St
     let version = Some(spec.http_version).filter(|version| *version != HttpVersion::Auto);
     let version = version.map(|version| format!(" over HTTP/{}", version.as_str()));
     let engine = spec.requested_engine.map(|engine| format!(" with {}", engine.as_str()));
-    let duet = spec.duet.then(|| " in a duet".to_owned());
+    let duet = spec.duet.then(|| ", in a duet".to_owned());
     Some([Some(load), scale, only, version, engine, duet].into_iter().flatten().collect())
 }
 

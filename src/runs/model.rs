@@ -149,6 +149,11 @@ impl Run {
         !self.spec.profiled && self.has_result()
     }
 
+    /// Whether other programs or virtual machines used its cores.
+    pub fn is_beside_others(&self) -> bool {
+        self.reasons.iter().any(|reason| ["host_disturbed", "host_steal"].contains(&reason.code.as_str()))
+    }
+
     /// Whether the run is finished and not invalid.
     pub fn has_result(&self) -> bool {
         self.phase == Phase::Finished && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)

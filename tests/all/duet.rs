@@ -123,7 +123,7 @@ async fn a_small_difference_is_found_although_the_restarts_scatter() {
     let by = row["leads"]["rps"]["by"].as_f64().expect("a lead");
     assert!((by - 0.03).abs() < 0.001, "{by}");
     let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
-    assert!(page.contains("in a duet"), "{page}");
+    assert!(page.contains("with native, in a duet"), "{page}");
 }
 
 #[tokio::test]
