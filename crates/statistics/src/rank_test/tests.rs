@@ -1,6 +1,9 @@
 //! Tests of the rank test.
 
+use rand::{SeedableRng, rngs::StdRng};
+
 use super::*;
+use crate::{Design, Observation, design, power::normal};
 
 fn one_stratum(base: &[f64], other: &[f64]) -> Vec<Stratum> {
     vec![Stratum { base: base.to_vec(), other: other.to_vec() }]
@@ -74,4 +77,35 @@ fn the_normal_approximation_agrees_with_counting() {
     let ranked = Ranked::new(&pairs, 0.0).expect("ranks");
     let (counted, formula) = (Reference::new(&ranked).p(&ranked), Reference::Normal.p(&ranked));
     assert!((counted - formula).abs() < 0.005, "{counted} and {formula}");
+}
+
+/// Restarts scatter, drift and have neighbours of four restarts: what both targets of a duet share changes nothing.
+#[test]
+fn equal_targets_of_duets_are_called_different_in_five_percent_at_most() {
+    const ROUNDS: u32 = 2_000;
+    let mut random = StdRng::seed_from_u64(8);
+    for restarts in [6_u32, 8, 12] {
+        let mut found = 0;
+        for _ in 0..ROUNDS {
+            let side = |random: &mut StdRng, shared: &[f64]| -> Vec<Observation<'static>> {
+                let one = |(block, shared): (u32, &f64)| Observation {
+                    experiment: Some("e"),
+                    block,
+                    agent: None,
+                    interleaved: true,
+                    paired: true,
+                    value: shared + 0.01 * normal(random),
+                };
+                (1..).zip(shared).map(one).collect()
+            };
+            let level = |restart: u32| f64::from(restart) * 0.02 + if restart % 8 < 4 { 0.3 } else { 0.0 };
+            let shared: Vec<f64> = (0..restarts).map(|restart| level(restart) + 0.09 * normal(&mut random)).collect();
+            let (base, other) = (side(&mut random, &shared), side(&mut random, &shared));
+            let Design::InTurn { strata, .. } = design(&base, &other) else { panic!("apart") };
+            found += u32::from(rank_test(&strata).expect("a test").p <= 0.05);
+        }
+        let share = f64::from(found) / f64::from(ROUNDS);
+        let error = 3.0 * (0.05 * 0.95 / f64::from(ROUNDS)).sqrt();
+        assert!(share <= 0.05 + error && share > 0.02, "{restarts}: {share}");
+    }
 }
