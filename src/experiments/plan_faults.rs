@@ -3,7 +3,7 @@
 use brewbench_wire::job::MAX_CLUSTER_GENERATORS;
 use brewbench_wire::{
     load::{Load, Shape},
-    run_spec::SCALES,
+    run_spec::{HttpVersion, SCALES},
 };
 
 use super::{
@@ -21,7 +21,9 @@ pub fn first(plan: &Plan) -> Option<String> {
 
 /// Returns what a duet can't be combined with.
 fn duet_fault(plan: &Plan) -> Option<String> {
-    let Plan { targets, sizes, loads, knee, profiled_repetitions, generators, cluster_generators, .. } = plan;
+    let Plan {
+        targets, sizes, loads, knee, profiled_repetitions, http_version, generators, cluster_generators, ..
+    } = plan;
     if !plan.duet {
         return None;
     }
@@ -31,6 +33,8 @@ fn duet_fault(plan: &Plan) -> Option<String> {
         "needs one size and one load; submit an experiment for each"
     } else if *profiled_repetitions > 0 {
         "can't be combined with profiled_repetitions; profile the targets one after the other"
+    } else if *http_version == HttpVersion::Http2 {
+        "can't be combined with http_version 2; duets use HTTP/1.1"
     } else if !generators.is_empty() || *cluster_generators > 0 {
         "can't be combined with generators; the agent of the targets generates the load"
     } else {

@@ -43,7 +43,7 @@ const DUET: PlanField = PlanField {
     flag: "duet",
     key: "duet",
     label: "Duet",
-    hint: "both targets run at once and are loaded in turns, so noise affects them alike: finds 2 % in minutes",
+    hint: "both targets run at once and are loaded in turns, so noise affects them alike",
     placeholder: "",
     choices: YES_OR_NO,
     value_name: "yes|no",

@@ -72,7 +72,7 @@ impl SmallestDifference {
             return too_little(format!("none: a comparison needs {} repetitions", power.fewest));
         }
         if plan.duet {
-            return as_expected("about 2 % with 12 repetitions, even on a busy machine".to_owned());
+            return as_expected("known only from the repetitions of the duet itself".to_owned());
         }
         let Some(detectable) = power.detectable else {
             let few = if history.has_runs { "too few" } else { "no" };

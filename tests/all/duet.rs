@@ -136,6 +136,7 @@ async fn what_can_not_be_a_duet_is_refused_with_the_field() {
         (json!({"sizes": ["0.5/256MiB"]}), "size: a duet needs whole vCPUs"),
         (json!({"sizes": ["1/20GiB"]}), "size: no connected agent that offers \\\"fast\\\" can provide"),
         (json!({"profiled_repetitions": 4}), "duet: can't be combined with profiled_repetitions"),
+        (json!({"http_version": "2"}), "duet: can't be combined with http_version 2"),
         (json!({"generators": ["rack"]}), "duet: can't be combined with generators"),
         (json!({"engine": "k6"}), "duet: rack has k6 1.8.1, which can't take turns"),
     ] {
