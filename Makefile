@@ -9,7 +9,7 @@ PY_SPY := 0.4.3
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build-demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf py-spy guest kubernetes test-kubernetes valgrind
+.PHONY: help demo build-demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 wrk chromium network podman perf py-spy guest kubernetes test-kubernetes valgrind
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,14 +33,14 @@ install: build ## Install program, targets and systemd units: make install PREFI
 dist: build ## Pack a release archive that runs without Rust, Go or Node: make dist TO=folder
 	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
 
-test: assets k6 chromium network podman perf py-spy guest ## Run all checks, with real k6 and a real browser, or a part: make test PART=lint, server or agents
+test: assets k6 wrk chromium network podman perf py-spy guest ## Run all checks, with real k6 and a real browser, or a part: make test PART=lint, server or agents
 	@scripts/test.sh $(TARGET) $(PART)
 
 lint: assets ## Check format, clippy, rustdoc, and licences and vulnerabilities of dependencies
 	@scripts/lint.sh
 
 bench: EXTRA = --package brewbench-bench
-bench: build k6 chromium ## Benchmark brewbench itself; RECORD=1 appends the results to bench/history.jsonl
+bench: build k6 wrk chromium ## Benchmark brewbench itself; RECORD=1 appends the results to bench/history.jsonl
 	@$(TARGET)/release/brewbench-bench all $(TARGET)/release/targets --json $(TARGET)/bench.json \
 	  $(if $(RECORD),--record bench/history.jsonl)
 	@echo "results as JSON: $(TARGET)/bench.json"
@@ -90,6 +90,10 @@ assets: ## Download the scripts of the web pages
 
 k6: ## Install k6 into .tools/bin unless it is in PATH
 	@command -v k6 >/dev/null || { echo "k6: go install $(K6) into .tools/bin" >&2; GOBIN=$(TOOLS) nice go install $(K6); }
+
+wrk: ## Install Debian's wrk unless it is in PATH
+	@command -v wrk >/dev/null || { echo "wrk: apt-get install wrk" >&2; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends wrk >/dev/null; }
 
 chromium: ## Install Debian's chromium unless it is installed
 	@command -v chromium >/dev/null || { echo "chromium: apt-get install chromium" >&2; \

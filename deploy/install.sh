@@ -29,5 +29,5 @@ install -m 644 "$server/brewbench.sysusers" "$root$prefix/lib/sysusers.d/brewben
 installed in $lib; next, as root:
   systemd-sysusers && systemctl daemon-reload
   systemctl enable --now brewbench          # configuration: /etc/brewbench/server.env
-  systemctl enable --now brewbench-agent    # configuration: /etc/brewbench/agent.env; needs k6 in PATH, or BREWBENCH_K6
+  systemctl enable --now brewbench-agent    # configuration: /etc/brewbench/agent.env; scripts need k6 in PATH, or BREWBENCH_K6
 EOF

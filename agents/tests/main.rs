@@ -21,3 +21,4 @@ mod traffic;
 mod url;
 mod vms;
 mod walls;
+mod wrk;

@@ -17,12 +17,18 @@ use crate::support::{Bench, job, vus};
 const LIST: &str = "[[request]]\npath = \"/load\"\nweight = 3\n[[request]]\npath = \"/load/${WHICH}\"\n";
 
 async fn run(target: &str, list: &str, load: Load) -> Option<Outcome> {
-    let bench = Bench::new(&format!("native {}", target.rsplit(':').next().unwrap_or_default())).await?;
+    run_with(EngineKind::Native, target, list, load).await
+}
+
+/// Runs a list against a target that is running.
+pub async fn run_with(engine: EngineKind, target: &str, list: &str, load: Load) -> Option<Outcome> {
+    let port = target.rsplit(':').next().unwrap_or_default();
+    let bench = Bench::new(&format!("{} {port}", engine.as_str())).await?;
     let manifest = format!("name = \"counter\"\nversion = \"1\"\n[url]\nbase = \"{target}\"\n[ready]\npath = \"/\"\n");
     std::fs::write(bench.work.targets.join("counter.toml"), manifest).expect("a manifest");
     let usual = job("counter");
     let scenario = Scenario::of_script("test", "").with_file(REQUESTS, list).with_default("WHICH", "bad");
-    let spec = RunSpec { requested_engine: Some(EngineKind::Native), load: Some(load), ..usual.spec };
+    let spec = RunSpec { requested_engine: Some(engine), load: Some(load), ..usual.spec };
     let job = Job { scenario, spec, ..usual };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);

@@ -2,6 +2,7 @@
 
 use brewbench_wire::job::MAX_CLUSTER_GENERATORS;
 use brewbench_wire::{
+    engine::Capability,
     load::{Load, Shape},
     run_spec::{HttpVersion, SCALES},
 };
@@ -16,7 +17,22 @@ const MAX_GENERATORS: usize = 64;
 
 /// Returns the first fault; the sentence starts with the field.
 pub fn first(plan: &Plan) -> Option<String> {
-    load_fault(plan).or_else(|| place_fault(plan)).or_else(|| generators_fault(plan)).or_else(|| duet_fault(plan))
+    load_fault(plan)
+        .or_else(|| totals_fault(plan))
+        .or_else(|| place_fault(plan))
+        .or_else(|| generators_fault(plan))
+        .or_else(|| duet_fault(plan))
+}
+
+/// Returns what needs more than the totals that some load generators report.
+fn totals_fault(plan: &Plan) -> Option<String> {
+    let engine = plan.engine.filter(|engine| !engine.capabilities().contains(&Capability::Series))?;
+    let field = match plan {
+        Plan { knee: Some(_), .. } => "knee",
+        Plan { stopping_rule: Some(_), .. } => "stopping_rule",
+        _ => return None,
+    };
+    Some(format!("{field}: {} reports totals only, so its runs are suspect and decide nothing", engine.as_str()))
 }
 
 /// Returns what a duet can't be combined with.

@@ -192,7 +192,7 @@ fn with_engine(plan: Plan, able: &[EngineKind]) -> Result<Plan> {
     }
     let lacks = match engine {
         EngineKind::K6 => "script",
-        EngineKind::Native => "request list: add requests.toml to its files",
+        EngineKind::Native | EngineKind::Wrk => "request list: add requests.toml to its files",
     };
     Err(Error::Invalid(format!("engine: {} can't run {:?}, which has no {lacks}", engine.as_str(), plan.scenario)))
 }

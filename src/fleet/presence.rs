@@ -117,18 +117,20 @@ impl Presence {
         is_able: impl Fn(&str, bool) -> bool,
     ) -> Option<Inspection> {
         let mut all = self.all();
-        let free =
-            |(name, agent): &(&String, &mut Connected)| agent.is_free() && is_able(name, agent.hello.any_scenario);
-        let (name, agent) = all.iter_mut().find(free)?;
         let usual = scenario.engines().first().copied().unwrap_or_default();
-        let offer = agent.hello.engines.iter().find(|engine| engine.name == usual.as_str())?;
-        let engine = Engine::from_report(&offer.version());
+        let free = |(name, agent): (&'_ String, &'_ Connected)| {
+            let offer = agent.hello.engines.iter().find(|engine| engine.name == usual.as_str())?;
+            let is_able = agent.is_free() && is_able(name, agent.hello.any_scenario);
+            is_able.then(|| (name.clone(), Engine::from_report(&offer.version())))
+        };
+        let (name, engine) = all.iter().find_map(free)?;
+        let agent = all.get_mut(&name)?;
         agent.inspecting = Some(id);
         let (sender, finding) = oneshot::channel();
         self.waiting().push((id, agent.connection, sender));
         // If the socket has just closed, `leave` drops the sender, which ends the wait.
         let _ = agent.outbox.send(ServerMessage::Inspect { id, scenario: Box::new(scenario.clone()) });
-        Some(Inspection { agent: name.clone(), connection: agent.connection, engine, finding })
+        Some(Inspection { agent: name, connection: agent.connection, engine, finding })
     }
 
     /// Passes a finding to the waiting inspection.

@@ -2,6 +2,7 @@
 
 use brewbench_wire::{
     Phase,
+    engine::EngineKind,
     outcome::{Cause, Ended, Enforced, Outcome, WarmUp},
     profile::RunProfile,
     reports::read,
@@ -210,8 +211,9 @@ impl End {
         }
         let RunSpec { load, size, .. } = requested;
         let vcpus = size.map(|size| size.total_vcpus());
+        let engine = EngineKind::of_tool(parsed.shape.engine());
         let kind = outcome.target.as_ref().map(Identity::kind);
-        let execution = Execution { kind, enforced: outcome.enforced, vcpus, load, evidence, series };
+        let execution = Execution { engine, kind, enforced: outcome.enforced, vcpus, load, evidence, series };
         let input = VerdictInput { figures, execution: Some(execution) };
         Self { phase: Phase::Finished, error: None, input: Some(input), failure: None }
     }

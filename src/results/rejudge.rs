@@ -10,7 +10,7 @@ use std::{
     str,
 };
 
-use brewbench_wire::{now_ms, outcome::Enforced, series::Packed};
+use brewbench_wire::{engine::EngineKind, now_ms, outcome::Enforced, reports::summary::Shape, series::Packed};
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;
 use tokio::task::spawn_blocking;
@@ -222,12 +222,12 @@ impl Stored {
         let summary = blob::unpack(summary).map_err(|fault| format!("its summary can't be unpacked: {fault}"))?;
         let summary = brewbench_wire::reports::read::parse_own(&summary)
             .map_err(|fault| format!("its summary can't be read: {fault}"))?;
-        let execution = self.candidate.is_ours.then(|| self.execution()).transpose()?;
+        let execution = self.candidate.is_ours.then(|| self.execution(summary.shape)).transpose()?;
         let load_time = execution.as_ref().and_then(|execution| execution.evidence.conditions.load_time);
         Ok(VerdictInput { figures: summary.figures_over(load_time), execution })
     }
 
-    fn execution(&self) -> std::result::Result<Execution, String> {
+    fn execution(&self, shape: Shape) -> std::result::Result<Execution, String> {
         let Candidate { load, vcpus, enforced: [cpu, memory], kind, .. } = &self.candidate;
         let evidence = self.evidence.as_deref().ok_or("its evidence is missing")?;
         let evidence = blob::unpack(evidence).map_err(|fault| format!("its evidence can't be unpacked: {fault}"));
@@ -241,7 +241,8 @@ impl Stored {
             None => StoredSeries::NotRecorded,
         };
         let enforced = Enforced { cpu: mechanism(cpu.as_deref()), memory: mechanism(memory.as_deref()) };
-        Ok(Execution { kind: *kind, enforced, vcpus: *vcpus, load: load.clone(), evidence, series })
+        let engine = EngineKind::of_tool(shape.engine());
+        Ok(Execution { engine, kind: *kind, enforced, vcpus: *vcpus, load: load.clone(), evidence, series })
     }
 }
 

@@ -63,6 +63,38 @@ async fn a_scenario_of_a_request_list_needs_no_script() {
 }
 
 #[tokio::test]
+async fn totals_of_wrk_are_suspect_and_decide_no_search() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let whole = json!({"engine": "wrk", "load": {"kind": "vus", "vus": 8, "duration_s": 2.0}});
+    let run = bench.run_of("hash", ORDINARY, &whole).await;
+    assert_eq!(run["engine"]["name"], "wrk", "{run}");
+    assert_eq!(
+        (&run["verdict"], &run["failed"], &run["p95_ms"]),
+        (&json!("suspect"), &json!(0), &Value::Null),
+        "{run}"
+    );
+    assert!(codes(&run).contains(&"series_unknown".to_owned()), "{run}");
+    for metric in ["requests", "rps", "p50_ms", "p99_ms", "cpu_ms_per_request"] {
+        assert!(run[metric].as_f64().is_some_and(|value| value > 0.0), "{metric}: {run}");
+    }
+    let page = bench.user.clone().in_browser().get(&format!("/runs/{}", text(&run["id"]))).await.ok().text();
+    assert!(page.contains("with wrk") && page.contains("wrk reports totals only"), "{page}");
+    let knee = json!({"objective": "p99<50ms", "from": 10, "to": 200, "duration_s": 1.0});
+    let rule = json!({"narrower_than": 0.02, "at_most": 20});
+    for (field, value) in [("knee", knee), ("stopping_rule", rule)] {
+        let plan = json!({"targets": ["it", "other"], "scenario": "hash", "sizes": [ORDINARY.size], "engine": "wrk", field: value});
+        let mut plan = plan_with(&plan);
+        if field == "knee" {
+            plan.as_object_mut().expect("an object").remove("load");
+        }
+        let answer = bench.user.post("/api/v1/experiments", &plan).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}");
+        let answer = answer.text();
+        assert!(answer.contains(&format!("{field}: wrk reports totals only")), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_load_generator_that_can_not_run_the_scenario_is_refused_with_a_sentence() {
     let Some(bench) = Bench::start().await else { return };
     let script = json!({"name": "script", "script": "export default function () {}"});

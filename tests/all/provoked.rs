@@ -11,7 +11,7 @@ use std::{
 };
 
 use brewbench_agent::{
-    engine::{k6::K6, native::Native},
+    engine::{Wrk, k6::K6, native::Native},
     host::idle_wait::IdleWait,
     run::{context::RunContext, execute},
     sandbox::{CGROUP_ROOT, Sandbox},
@@ -101,6 +101,7 @@ impl Bench {
         let mut context = RunContext { idle_wait, ..context };
         let program = env!("CARGO_BIN_EXE_brewbench").into();
         context.engines.native = Some(Native { program, arguments: vec![GENERATE.to_owned()] });
+        context.engines.wrk = Wrk::find().await;
         // The provoked load also slows down the simulated agent, which runs in this thread.
         let app = App::with(|config| (config.silence, config.lease) = (PATIENCE, PATIENCE)).await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
@@ -477,7 +478,7 @@ async fn a_k6_that_pushes_no_samples_makes_the_series_incomplete() {
     );
     std::fs::write(&path, shell).expect("a file");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
-    bench.context.engines.k6 = K6::find(Some(&path)).await.expect("k6");
+    bench.context.engines.k6 = Some(K6::find(Some(&path)).await.expect("k6"));
     let run = bench.run(ORDINARY).await;
     assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
     assert_reason(&run, "series_incomplete", "suspect");

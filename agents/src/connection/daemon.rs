@@ -33,7 +33,7 @@ use brewbench_wire::outcome::Outcome;
 use brewbench_wire::scenario::Scenario;
 use brewbench_wire::{PROTOCOL, RunId, now_ms};
 
-use crate::engine::{Engines, K6, NoK6, inspection};
+use crate::engine::{Engines, K6, NoK6, Wrk, inspection};
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::{cpu_tuning, disk, machine};
@@ -54,8 +54,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let _lock = lock(&options.state).await?;
     cpu_tuning::log_restored(&cpu_tuning::restore(&options.state));
     let cleared = clear(&options).await?;
-    let engines = match K6::find(options.engine.as_deref()).await {
-        Ok(k6) => Engines { k6, native: options.native.clone() },
+    let engines = match engines(&options).await {
+        Ok(engines) => engines,
         Err(fault) => {
             tokio::select! {
                 announced = Box::pin(announce(&options, &cleared.sandbox, &fault)) => {
@@ -113,6 +113,19 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     result
 }
 
+/// Finds the load generators. Without a k6 the others work; one that is named, or that can't be used, is an error.
+async fn engines(options: &Options) -> Result<Engines, NoK6> {
+    let native = options.native.clone();
+    let k6 = match K6::find(options.engine.as_deref()).await {
+        Err(fault @ NoK6::Missing(_)) if options.engine.is_none() && native.is_some() => {
+            tracing::warn!("{fault}; until then only scenarios with a request list run here");
+            None
+        }
+        found => Some(found?),
+    };
+    Ok(Engines { k6, native, wrk: Wrk::find().await })
+}
+
 /// Locks the state folder: of two agents in one folder, each would delete the runs of the other.
 async fn lock(state: &Path) -> anyhow::Result<File> {
     state_folder::make_private(state)?;
@@ -140,7 +153,7 @@ fn prepare(
     if machine::enforces_sizes(has_cluster, &offered.targets()) {
         machine::warn_of_missing_limits(&machine);
     }
-    let generators = options.generators.as_deref().map(|file| Generators::load(file, &engines.k6.offer().version));
+    let generators = options.generators.as_deref().map(|file| Generators::load(file, &engines.k6()?.offer().version));
     let generators = generators.transpose().map_err(anyhow::Error::msg).context("--generators")?;
     let hello =
         Hello { generators: generators.as_ref().map(Generators::offer), ..hello(options, machine, engines.offers()) };

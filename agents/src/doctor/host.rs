@@ -7,7 +7,7 @@ use brewbench_wire::engine::EngineOffer;
 
 use super::finding::Finding;
 use crate::connection::daemon::Options;
-use crate::engine::K6;
+use crate::engine::{K6, NoK6, Wrk, k6};
 
 use brewbench_wire::messages::TargetOffer;
 use brewbench_wire::outcome::Mechanism;
@@ -29,11 +29,21 @@ const FEW_PORTS: u32 = 10_000;
 /// Targets and k6 need a file for each connection.
 const FEW_FILES: u64 = 4_096;
 
-pub(super) async fn engine(options: &Options) -> Finding {
+/// Looks for the load generators besides the agent's own.
+pub(super) async fn engines(options: &Options) -> Vec<Finding> {
+    let wrk = Wrk::find().await.map(|wrk| wrk.offer());
+    let wrk = wrk.map(|EngineOffer { version, path, .. }| Finding::good("wrk", format!("version {version} at {path}")));
+    [find_k6(options).await].into_iter().chain(wrk).collect()
+}
+
+async fn find_k6(options: &Options) -> Finding {
     match K6::find(options.engine.as_deref()).await {
         Ok(k6) => {
             let EngineOffer { version, path, supported, .. } = k6.offer();
             Finding::good("k6", format!("version {version} at {path}, supported is {supported}"))
+        }
+        Err(NoK6::Missing(_)) if options.engine.is_none() && options.native.is_some() => {
+            Finding::doubtful("k6", "not found in PATH: only scenarios with a request list run here", k6::GET_IT)
         }
         Err(fault) => Finding::bad("k6", fault.to_string(), "install a supported version, or name its path with --k6"),
     }

@@ -24,7 +24,8 @@ pub async fn examine(options: &Options) -> Vec<Finding> {
 
 /// Runs the checks that need no server.
 pub async fn examine_machine(options: &Options) -> Vec<Finding> {
-    let mut findings = vec![host::engine(options).await, host::targets(options)];
+    let mut findings = host::engines(options).await;
+    findings.push(host::targets(options));
     findings.extend(host::closed_targets(options));
     findings.push(host::container_engine(options).await);
     findings.push(host::kvm().await);

@@ -46,6 +46,7 @@ async fn try_inspect(
     if !engines.contains(&EngineKind::K6) {
         return Ok(Finding::Valid(ScriptReport::default()));
     }
+    let k6 = context.engines.k6()?;
     let folder = create_run_folder(&context.work_folder)?;
     let mut script = match Script::for_inspection(scenario, folder.path()) {
         Ok(script) => script,
@@ -57,7 +58,7 @@ async fn try_inspect(
     let finding = tokio::select! {
         biased;
         () = cancel.cancelled() => Finding::Declined { reason: "the inspection was cancelled".to_owned() },
-        result = context.engines.k6.prepare(&mut script, &group, &cores, LIMIT) => match result {
+        result = k6.prepare(&mut script, &group, &cores, LIMIT) => match result {
             Ok((_, report)) => Finding::Valid(report),
             Err(message) => Finding::Invalid { message },
         },

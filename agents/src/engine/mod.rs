@@ -5,13 +5,14 @@ pub mod k6;
 pub mod native;
 mod pause;
 pub mod round;
+mod wrk;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use brewbench_wire::engine::{EngineKind, EngineOffer};
+use brewbench_wire::engine::{Capability, EngineKind, EngineOffer};
 use brewbench_wire::job::Job;
 use brewbench_wire::load_record::LoadRecord;
 
@@ -22,6 +23,7 @@ pub use k6::{K6, NoK6, Script, judge};
 use native::{Native, Requests};
 pub use pause::Paused;
 pub use round::{Bounds, LoadTarget, Round};
+pub use wrk::Wrk;
 
 use crate::sandbox::Group;
 use crate::sandbox::process::Process;
@@ -32,33 +34,47 @@ use crate::series::recording::Recording;
 #[derive(Clone, Debug)]
 pub struct Engines {
     /// k6.
-    pub k6: K6,
+    pub k6: Option<K6>,
     /// brewbench's own; `None` in programs that can't execute it.
     pub native: Option<Native>,
+    /// wrk.
+    pub wrk: Option<Wrk>,
 }
 
 impl From<K6> for Engines {
     fn from(k6: K6) -> Self {
-        Self { k6, native: None }
+        Self { k6: Some(k6), native: None, wrk: None }
     }
 }
 
 impl Engines {
     /// Describes them for the server.
     pub fn offers(&self) -> Vec<EngineOffer> {
-        [self.k6.offer()].into_iter().chain(self.native.as_ref().map(Native::offer)).collect()
+        let Self { k6, native, wrk } = self;
+        let all = [k6.as_ref().map(K6::offer), native.as_ref().map(Native::offer), wrk.as_ref().map(Wrk::offer)];
+        all.into_iter().flatten().collect()
     }
 
     /// Describes the one that a run asks for. The error is a sentence.
     pub fn offer(&self, kind: EngineKind) -> Result<EngineOffer, String> {
         match kind {
-            EngineKind::K6 => Ok(self.k6.offer()),
+            EngineKind::K6 => self.k6().map(K6::offer),
             EngineKind::Native => self.native().map(Native::offer),
+            EngineKind::Wrk => self.wrk().map(Wrk::offer),
         }
+    }
+
+    /// Returns k6. The error is a sentence.
+    pub fn k6(&self) -> Result<&K6, String> {
+        self.k6.as_ref().ok_or_else(|| "this agent has no k6".to_owned())
     }
 
     fn native(&self) -> Result<&Native, String> {
         self.native.as_ref().ok_or_else(|| "this agent has no native load generator".to_owned())
+    }
+
+    fn wrk(&self) -> Result<&Wrk, String> {
+        self.wrk.as_ref().ok_or_else(|| "this agent has no wrk: install it, and put it in PATH".to_owned())
     }
 }
 
@@ -69,6 +85,8 @@ pub enum Engine {
     K6(K6, Box<Script>),
     /// The native one with a list of requests.
     Native(Native, Box<Requests>),
+    /// wrk with the only request of a list.
+    Wrk(Wrk, Box<wrk::Request>),
 }
 
 /// What a running load generator reports besides its series.
@@ -78,16 +96,19 @@ pub enum Report {
     K6(Option<k6::Log>),
     /// Events.
     Native(native::Report),
+    /// Its output.
+    Wrk(wrk::Report),
 }
 
 impl Engine {
     /// Writes what the load generator of a job needs below `run_folder`. Fails with a sentence.
     pub fn for_job(job: &Job, engines: &Engines, run_folder: &Path) -> Result<Self, String> {
         Ok(match job.spec.engine() {
-            EngineKind::K6 => Self::K6(engines.k6.clone(), Box::new(Script::from_job(job, run_folder)?)),
+            EngineKind::K6 => Self::K6(engines.k6()?.clone(), Box::new(Script::from_job(job, run_folder)?)),
             EngineKind::Native => {
                 Self::Native(engines.native()?.clone(), Box::new(Requests::from_job(job, run_folder)?))
             }
+            EngineKind::Wrk => Self::Wrk(engines.wrk()?.clone(), Box::new(wrk::Request::from_job(job, run_folder)?)),
         })
     }
 
@@ -96,6 +117,7 @@ impl Engine {
         match self {
             Self::K6(..) => "k6",
             Self::Native(..) => "the load generator",
+            Self::Wrk(..) => "wrk",
         }
     }
 
@@ -104,6 +126,7 @@ impl Engine {
         match self {
             Self::K6(k6, script) => k6.prepare(script, group, cores, k6::INSPECTION).await.map(|(bounds, _)| bounds),
             Self::Native(_, requests) => requests.bounds(),
+            Self::Wrk(_, request) => request.bounds(),
         }
     }
 
@@ -124,6 +147,10 @@ impl Engine {
                 let plan = requests.plan(load, round, false).map_err(io::Error::other)?;
                 let (process, report, _) = native.start(&plan, requests, load.cores, recording, group)?;
                 Ok((process, Report::Native(report)))
+            }
+            Self::Wrk(wrk, request) => {
+                let (process, report) = wrk.start(request, load, round, recording, group)?;
+                Ok((process, Report::Wrk(report)))
             }
         }
     }
@@ -147,6 +174,7 @@ impl Engine {
                 let paused = Paused::Native { ready: report.ready(), start };
                 Ok((process, Report::Native(report), paused))
             }
+            Self::Wrk(..) => Err(io::Error::other(format!("it can't {}", Capability::Pausing))),
         }
     }
 
@@ -155,6 +183,7 @@ impl Engine {
         match self {
             Self::K6(..) => judge(status, log),
             Self::Native(..) => native::judge(status, log),
+            Self::Wrk(..) => wrk::judge(status, log),
         }
     }
 
@@ -168,6 +197,7 @@ impl Engine {
         match self {
             Self::K6(_, script) => vec![script.files_folder(), script.results_folder()],
             Self::Native(_, requests) => vec![requests.home().to_owned()],
+            Self::Wrk(_, request) => vec![request.home().to_owned()],
         }
     }
 
@@ -176,6 +206,7 @@ impl Engine {
         match self {
             Self::K6(_, script) => script.may_wait(),
             Self::Native(_, requests) => requests.may_wait(),
+            Self::Wrk(..) => false,
         }
     }
 
@@ -183,7 +214,7 @@ impl Engine {
     pub fn scope(&self) -> Scope {
         match self {
             Self::K6(_, script) => script.scope(),
-            Self::Native(..) => Scope::All,
+            Self::Native(..) | Self::Wrk(..) => Scope::All,
         }
     }
 
@@ -192,13 +223,14 @@ impl Engine {
         match self {
             Self::K6(_, script) => script.duration(),
             Self::Native(_, requests) => requests.duration(),
+            Self::Wrk(_, request) => request.duration(),
         }
     }
 
     /// Returns how long a load of a duration takes.
     pub fn lasts(&self, duration: Duration) -> Duration {
         match self {
-            Self::K6(..) => duration,
+            Self::K6(..) | Self::Wrk(..) => duration,
             Self::Native(_, requests) => requests.lasts(duration),
         }
     }
@@ -207,7 +239,7 @@ impl Engine {
     pub fn notable_options(&self) -> Vec<(String, String)> {
         match self {
             Self::K6(_, script) => script.notable_options().collect(),
-            Self::Native(..) => Vec::new(),
+            Self::Native(..) | Self::Wrk(..) => Vec::new(),
         }
     }
 
@@ -215,7 +247,7 @@ impl Engine {
     pub fn script(&self) -> Result<&Script, String> {
         match self {
             Self::K6(_, script) => Ok(script),
-            Self::Native(..) => Err("only k6 generates load in Pods".to_owned()),
+            Self::Native(..) | Self::Wrk(..) => Err("only k6 generates load in Pods".to_owned()),
         }
     }
 
@@ -224,7 +256,8 @@ impl Engine {
         match (self, report) {
             (Self::K6(_, script), _) => script.summary(),
             (Self::Native(..), Some(Report::Native(report))) => report.summary(),
-            (Self::Native(..), _) => Err(native::NO_SUMMARY.to_owned()),
+            (Self::Wrk(..), Some(Report::Wrk(report))) => report.summary(),
+            (Self::Native(..) | Self::Wrk(..), _) => Err(native::NO_SUMMARY.to_owned()),
         }
     }
 }
@@ -235,6 +268,7 @@ impl Report {
         match self {
             Self::K6(_) => {}
             Self::Native(report) => report.finish().await,
+            Self::Wrk(report) => report.finish().await,
         }
     }
 
@@ -243,6 +277,7 @@ impl Report {
         match self {
             Self::K6(log) => log.as_ref().map(|log| log.record(status)),
             Self::Native(report) => Some(report.record()),
+            Self::Wrk(report) => Some(report.record()),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_agent::engine::Wrk;
 use brewbench_agent::engine::k6::K6;
 use brewbench_agent::engine::native::Native;
 use brewbench_agent::host::idle_wait::IdleWait;
@@ -43,7 +44,11 @@ impl Bench {
 
     async fn with(sandbox: Sandbox, agent: String) -> Option<Self> {
         match K6::find(None).await {
-            Ok(k6) => Some(Self::with_k6(sandbox, agent, k6)),
+            Ok(k6) => {
+                let mut bench = Self::with_k6(sandbox, agent, k6);
+                bench.work.engines.wrk = Wrk::find().await;
+                Some(bench)
+            }
             Err(reason) => {
                 skip(&reason.to_string());
                 None

@@ -91,7 +91,7 @@ pub struct Tools {
     /// Folder of the target manifests (*.toml) [default: targets/ beside this program]
     #[arg(long, env = "BREWBENCH_MANIFESTS")]
     manifests: Option<PathBuf>,
-    /// Path to k6 [default: k6 in PATH]
+    /// Path to k6 [default: k6 in PATH; without one, only request lists run]
     #[arg(long, env = "BREWBENCH_K6")]
     k6: Option<PathBuf>,
     #[command(flatten)]

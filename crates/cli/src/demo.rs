@@ -246,7 +246,7 @@ fn cores_per_core(engine: EngineKind) -> f64 {
     match engine {
         EngineKind::K6 => 3.0,
         // A tenth of the time of k6.
-        EngineKind::Native => 0.5,
+        EngineKind::Native | EngineKind::Wrk => 0.5,
     }
 }
 

@@ -11,15 +11,32 @@ pub enum EngineKind {
     K6,
     /// brewbench's own, which sends the requests of a list.
     Native,
+    /// wrk, which sends one request by constant connections, and reports totals only.
+    Wrk,
 }
 
 impl EngineKind {
     /// The names, in the order of the variants.
-    pub const NAMES: [&str; 2] = ["k6", "native"];
+    pub const NAMES: [&str; 3] = ["k6", "native", "wrk"];
 
     /// Returns its name.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
+    }
+
+    /// Returns the one that writes the results of a tool; k6 for tools that are none.
+    pub fn of_tool(tool: &str) -> Self {
+        tool.parse().unwrap_or_default()
+    }
+
+    /// Returns its capabilities.
+    pub fn capabilities(self) -> &'static [Capability] {
+        use Capability::{Http1, Http2, Pausing, Percentiles, Pods, RatesAndStages, Scripts, Segments, Series, Turns};
+        match self {
+            Self::K6 => &[Scripts, RatesAndStages, Segments, Pausing, Series, Percentiles, Pods, Http1],
+            Self::Native => &[RatesAndStages, Segments, Pausing, Series, Percentiles, Turns, Http1, Http2],
+            Self::Wrk => &[Http1],
+        }
     }
 }
 
@@ -27,7 +44,7 @@ impl std::str::FromStr for EngineKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::K6, Self::Native].into_iter().find(|kind| kind.as_str() == text);
+        let found = [Self::K6, Self::Native, Self::Wrk].into_iter().find(|kind| kind.as_str() == text);
         found.ok_or_else(|| format!("must be one of {}", Self::NAMES.join(", ")))
     }
 }
@@ -71,6 +88,8 @@ impl std::fmt::Display for EngineVersion {
 pub enum Capability {
     /// Generate the load in a script's options.
     Scripts,
+    /// Generate a load other than a constant number of virtual users.
+    RatesAndStages,
     /// Generate one segment of a load.
     Segments,
     /// Start paused and wait for a signal.
@@ -93,6 +112,7 @@ impl std::fmt::Display for Capability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Scripts => "run a script's own load",
+            Self::RatesAndStages => "send requests at a rate or in stages",
             Self::Segments => "generate a segment of a load",
             Self::Pausing => "wait for the other generators",
             Self::Series => "report metrics every second",

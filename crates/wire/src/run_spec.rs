@@ -157,6 +157,8 @@ impl RunSpec {
     /// Returns the capabilities that each load generator must have, with the field of a plan that needs them.
     pub fn needs(&self) -> Vec<(&'static str, Capability)> {
         let script = (self.load == Some(Load::Script)).then_some(("loads", Capability::Scripts));
+        let is_shaped = matches!(self.load(), Load::Closed(_) | Load::Open(_)) && self.load().constant_vus().is_none();
+        let shape = is_shaped.then_some(("loads", Capability::RatesAndStages));
         // Whether the target is steady is decided by per-second data.
         let warm_up = self.warm_up_auto.then_some(("warm_up_auto", Capability::Series));
         let version = match self.http_version {
@@ -166,7 +168,7 @@ impl RunSpec {
         };
         let turns = self.duet.then_some(("duet", Capability::Turns));
         let pods = (self.cluster_generators > 0).then_some(("cluster_generators", Capability::Pods));
-        script.into_iter().chain(warm_up).chain(version).chain(turns).chain(pods).collect()
+        script.into_iter().chain(shape).chain(warm_up).chain(version).chain(turns).chain(pods).collect()
     }
 
     /// Returns the load generator.

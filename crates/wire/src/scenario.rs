@@ -258,7 +258,7 @@ impl Scenario {
 /// Returns the load generators that can execute a scenario with this script, or with a request list in its place.
 pub fn engines(entry: &str, has_list: bool) -> Vec<EngineKind> {
     let k6 = (entry != REQUESTS).then_some(EngineKind::K6);
-    k6.into_iter().chain(has_list.then_some(EngineKind::Native)).collect()
+    k6.into_iter().chain(has_list.then_some([EngineKind::Native, EngineKind::Wrk]).into_iter().flatten()).collect()
 }
 
 /// Explains why a path can't be that of a file in a scenario.

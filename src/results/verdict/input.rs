@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use brewbench_wire::{
+    engine::EngineKind,
     load::Load,
     outcome::{Cores, Enforced, Mechanism},
     reports::summary::Figures,
@@ -36,6 +37,8 @@ pub struct VerdictInput {
 /// How an agent measured a run.
 #[derive(Clone, Debug)]
 pub struct Execution {
+    /// The load generator.
+    pub engine: EngineKind,
     /// How the target was provided, if known.
     pub kind: Option<TargetKind>,
     /// What enforced the target's machine size.
@@ -92,7 +95,7 @@ impl Execution {
     }
 
     fn context(&self) -> Context<'_> {
-        let Self { kind, enforced, vcpus, load, evidence, series } = self;
+        let Self { engine, kind, enforced, vcpus, load, evidence, series } = self;
         let Evidence {
             observed,
             cores,
@@ -105,6 +108,7 @@ impl Execution {
             ..
         } = evidence;
         Context {
+            engine: *engine,
             kind: *kind,
             enforced: *enforced,
             cores,

@@ -1,6 +1,7 @@
 //! Types of the verdict rules. Pure.
 
 use brewbench_wire::{
+    engine::EngineKind,
     load::Load,
     load_record::Messages,
     outcome::{Conditions, Cores, Enforced},
@@ -43,6 +44,8 @@ impl Judgement {
 /// What the rules know about a run that an agent measured, besides its metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
+    /// The load generator.
+    pub engine: EngineKind,
     /// How the target was provided, if known.
     pub kind: Option<TargetKind>,
     /// What enforced the target's machine size.

@@ -1,6 +1,6 @@
 //! Checks that the time series is complete: what is missing can't be judged. Pure.
 
-use brewbench_wire::{reports::summary::Figures, series::Gaps};
+use brewbench_wire::{engine::Capability, reports::summary::Figures, series::Gaps};
 
 use crate::{
     results::{
@@ -20,6 +20,9 @@ const MAX_UNEVEN: f64 = 0.1;
 
 const CODE: &str = "series_incomplete";
 
+/// Of load generators that report no series.
+const UNKNOWN: &str = "series_unknown";
+
 pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let limit = limits.get(Limit::SeriesIncomplete);
     let series = match context.series {
@@ -31,6 +34,12 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
         SeriesState::Series(series) => series,
     };
     let counts = SeriesContent::from_series(series);
+    if !context.engine.capabilities().contains(&Capability::Series) {
+        let tool = context.engine.as_str();
+        let text =
+            format!("{tool} reports totals only: whether the target was steady, and what it answered, is unknown");
+        return reasons.push(Reason::new(UNKNOWN, Verdict::Suspect, text));
+    }
     if context.generators.is_empty() {
         return reasons.extend(part(counts, if protocol::has_series(figures) { figures.requests } else { 0 }, limits));
     }

@@ -9,6 +9,7 @@ mod target;
 mod url;
 
 use brewbench_wire::{
+    engine::EngineKind,
     histogram::Histogram,
     load::{Closed, Form, Load, Open, Stage},
     load_record::Messages,
@@ -108,6 +109,7 @@ pub(super) fn ordinary() -> Case {
 impl Case {
     pub(super) fn judge(&self) -> Judgement {
         let context = Context {
+            engine: EngineKind::K6,
             kind: self.kind,
             generator_log: "",
             generators: &[],
@@ -368,6 +370,7 @@ fn an_incomplete_series_is_suspect() {
 fn a_run_from_before_series_were_recorded_is_valid() {
     let Case { figures, enforced, cores, load, .. } = ordinary();
     let context = Context {
+        engine: EngineKind::K6,
         kind: None,
         failures: None,
         generator_log: "",

@@ -281,7 +281,7 @@ async fn a_generator_whose_node_dies_or_that_goes_silent_is_lost() {
     bench.offer("good", "image = \"rust-hyper:1\"\nnode_selector = { \"kubernetes.io/hostname\" = \"node-1\" }");
     let file = "image = \"k6:1\"\nvcpus = 0.2\nnode_selector = { \"kubernetes.io/hostname\" = \"node-2\" }\n";
     bench.work.generators = Some(Generators::parse(file, "1.8.1").expect("a file"));
-    let k6 = bench.work.engines.k6.path().to_owned();
+    let k6 = bench.work.engines.k6().expect("k6").path().to_owned();
     let image = Image::new(&["k6"]).with_file(k6, "/usr/bin/k6");
     let mut other = Node::start(&bench.cluster, NodeOptions::new("node-2").with_image("k6:1", image)).await;
     let freeze = async || {

@@ -75,7 +75,7 @@ async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {
 async fn replicas_share_the_load_and_their_figures_add_up() {
     let Some(bench) = Bench::start().await else { return };
     let proxy = ServiceProxy::start(&bench.cluster);
-    let options = node("node-2", &server().expect("the bundled server"), bench.work.engines.k6.path());
+    let options = node("node-2", &server().expect("the bundled server"), bench.work.engines.k6().expect("k6").path());
     let _other = Node::start(&bench.cluster, options).await;
     fs::write(bench.work.targets.join("shop.yaml"), SPREAD).expect("a template");
     bench.offer("shop", "template = \"shop.yaml\"");

@@ -31,7 +31,7 @@ use script::Archive;
 pub use script::Script;
 use version::{SUPPORTED, Version};
 
-use brewbench_wire::engine::{Capability, EngineOffer};
+use brewbench_wire::engine::{EngineKind, EngineOffer};
 use brewbench_wire::messages::ScriptReport;
 use brewbench_wire::run_spec::{HttpVersion, RunSpec};
 
@@ -42,22 +42,9 @@ use crate::sandbox::process::{Plan, Process, find_program, last_lines};
 use crate::series::clock::Clock;
 use crate::series::recording::Recording;
 
-/// Name of this load generator in the protocol.
-const NAME: &str = "k6";
-
-/// Its capabilities.
-const CAPABILITIES: [Capability; 7] = [
-    Capability::Scripts,
-    Capability::Segments,
-    Capability::Pausing,
-    Capability::Series,
-    Capability::Percentiles,
-    Capability::Pods,
-    Capability::Http1,
-];
-
 /// How to install k6, for messages.
-const GET_IT: &str = "install it with `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
+pub const GET_IT: &str =
+    "install it with `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
 
 /// Statistics of every trend in the summary.
 const TREND_STATS: &str = "avg,min,med,max,p(90),p(95),p(99),p(99.9),count";
@@ -131,12 +118,12 @@ impl NoK6 {
 /// Describes a k6 for the server.
 pub fn offer(path: &Path, version: &str, fault: Option<String>) -> EngineOffer {
     EngineOffer {
-        name: NAME.to_owned(),
+        name: EngineKind::K6.as_str().to_owned(),
         version: version.to_owned(),
         path: path.display().to_string(),
         supported: SUPPORTED.to_string(),
         fault,
-        capabilities: CAPABILITIES.to_vec(),
+        capabilities: EngineKind::K6.capabilities().to_vec(),
     }
 }
 

@@ -11,9 +11,9 @@ use std::process::ExitStatus;
 
 use brewbench_load::VERSION;
 use brewbench_load::plan::Plan;
-use brewbench_wire::engine::{Capability, EngineKind, EngineOffer};
+use brewbench_wire::engine::{EngineKind, EngineOffer};
 pub use report::{NO_SUMMARY, Report};
-pub use requests::{Requests, check};
+pub use requests::{Requests, check, read};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::oneshot;
 
@@ -21,16 +21,6 @@ use crate::sandbox::Group;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{self, Process, describe, last_lines};
 use crate::series::recording::Recording;
-
-const CAPABILITIES: [Capability; 7] = [
-    Capability::Segments,
-    Capability::Pausing,
-    Capability::Series,
-    Capability::Percentiles,
-    Capability::Turns,
-    Capability::Http1,
-    Capability::Http2,
-];
 
 /// The program that generates the load.
 #[derive(Clone, Debug)]
@@ -50,7 +40,7 @@ impl Native {
             path: self.program.display().to_string(),
             supported: VERSION.to_owned(),
             fault: None,
-            capabilities: CAPABILITIES.to_vec(),
+            capabilities: EngineKind::Native.capabilities().to_vec(),
         }
     }
 

@@ -98,8 +98,8 @@ pub fn check(scenario: &Scenario) -> Result<(), String> {
     read(scenario, &BTreeMap::new()).map(drop)
 }
 
-/// Reads the list of a scenario, with parameters for each `${NAME}` in it.
-fn read(scenario: &Scenario, parameters: &BTreeMap<String, String>) -> Result<RequestList, String> {
+/// Reads the list of a scenario, with parameters for each `${NAME}` in it. The error is a sentence.
+pub fn read(scenario: &Scenario, parameters: &BTreeMap<String, String>) -> Result<RequestList, String> {
     scenario.fault().map_or(Ok(()), Err)?;
     let text = scenario
         .request_list()

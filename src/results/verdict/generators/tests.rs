@@ -1,6 +1,7 @@
 //! Each reason of generators on other machines, at and beyond its limit.
 
 use brewbench_wire::{
+    engine::EngineKind,
     load::Load,
     outcome::{Enforced, Mechanism},
     reports::summary::{Figures, Latency},
@@ -67,6 +68,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         ..Figures::default()
     };
     let context = Context {
+        engine: EngineKind::K6,
         kind: None,
         failures: None,
         generator_log: "",
