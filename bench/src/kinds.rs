@@ -146,15 +146,26 @@ fn added(runs: &[Run]) -> Vec<Figure> {
 }
 
 /// A server that the agent does not start.
-struct Running {
-    at: SocketAddr,
+pub struct Running {
+    pub at: SocketAddr,
     process: Child,
 }
 
 impl Running {
     fn start(program: &Path) -> anyhow::Result<Self> {
+        Self::spawn(Command::new(program), program)
+    }
+
+    /// Starts a server on some cores, as `taskset` names them.
+    pub fn start_on(program: &Path, cores: &str) -> anyhow::Result<Self> {
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", cores]).arg(program);
+        Self::spawn(command, program)
+    }
+
+    fn spawn(mut command: Command, program: &Path) -> anyhow::Result<Self> {
         let at = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        let process = Command::new(program).args(["--listen", &at.to_string()]).stdout(Stdio::null()).spawn()?;
+        let process = command.args(["--listen", &at.to_string()]).stdout(Stdio::null()).spawn()?;
         let running = Self { at, process };
         let started = Instant::now();
         while TcpStream::connect(at).is_err() {

@@ -8,6 +8,7 @@ mod chaos;
 mod connections;
 mod figures;
 mod fleet;
+mod generators;
 mod history;
 mod ingest;
 mod instructions;
@@ -52,6 +53,11 @@ enum What {
     },
     /// Compare runs of brewbench with a bare k6
     Observer {
+        /// Folder of the targets' manifests
+        manifests: PathBuf,
+    },
+    /// Compare load generators: native, wrk and k6
+    Generators {
         /// Folder of the targets' manifests
         manifests: PathBuf,
     },
@@ -141,6 +147,7 @@ async fn main() -> anyhow::Result<()> {
     let figures = match cli.what {
         What::All { manifests } => all(&manifests).await?,
         What::Observer { manifests } => printed("runs beside a bare k6", observer::measure(&manifests).await?),
+        What::Generators { manifests } => printed(&generators::title(), generators::measure(&manifests)?),
         What::Ingest => printed("imports", ingest::measure().await?),
         What::Live { manifests } => printed("live", live::measure(&manifests).await?),
         What::Fleet => printed(&fleet::title(), fleet::measure().await?),
@@ -176,6 +183,7 @@ async fn part(what: apart::What, arguments: impl Iterator<Item = OsString>) -> a
 
 async fn all(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut all = printed("runs beside a bare k6", observer::measure(manifests).await?);
+    all.extend(printed(&generators::title(), generators::measure(manifests)?));
     all.extend(printed("imports", ingest::measure().await?));
     all.extend(printed("live", live::measure(manifests).await?));
     all.extend(printed(&fleet::title(), fleet::measure().await?));
