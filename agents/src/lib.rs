@@ -12,6 +12,7 @@
 //! - [`host`]: this machine: environment, CPU tuning, idle wait, procfs, cleanup.
 //! - [`doctor`]: checks whether this machine is fit for an agent.
 
+mod build;
 pub mod connection;
 mod counters;
 pub mod doctor;

@@ -1,6 +1,7 @@
 //! Tests of the agent from outside, with real k6, real control groups, real containers and real virtual machines. They
 //! are one program, because linking it takes longer than most of them.
 
+mod build;
 mod cage;
 mod containers;
 mod distributed;

@@ -178,6 +178,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         anywhere: false,
         profile: None,
         compiles_at_run_time: false,
+        revisions: Vec::new(),
     };
     let hello = Hello {
         generators: None,

@@ -32,8 +32,7 @@ pub async fn keep_targets(
     offers: &[TargetOffer],
     now: i64,
 ) -> sqlx::Result<()> {
-    for TargetOffer { name, version, description, identity, anywhere: _, profile: _, compiles_at_run_time: _ } in offers
-    {
+    for TargetOffer { name, version, description, identity, .. } in offers {
         let (kind, identity) = (identity.kind().as_str(), identity.text());
         sqlx::query!(
             "insert into target (name, version, identity, description, first_seen_at, last_seen_at, agent_id, kind)

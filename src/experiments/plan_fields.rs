@@ -26,11 +26,11 @@ const ENGINE: PlanField = PlanField {
     flag: "engine",
     key: "engine",
     label: "Load generator",
-    hint: "auto: k6 for scripts, native for request lists, at a tenth of k6’s CPU time; wrk to check totals",
+    hint: "auto: k6 for scripts, native for request lists, at a fraction of k6’s CPU time; wrk to check totals",
     placeholder: "",
     choices: &["auto", "k6", "native", "wrk"],
     value_name: "ENGINE",
-    help: "Load generator: `k6` for scripts, `native` for request lists, at a tenth of k6's CPU time, `wrk` to check \
+    help: "Load generator: `k6` for scripts, `native` for request lists, at a fraction of k6's CPU time, `wrk` to check \
         totals by another tool [default: auto, k6 if the scenario has a script]",
     get: |plan| plan.engine.map(|engine| engine.as_str().to_owned()),
     set: |plan, text| {

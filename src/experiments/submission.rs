@@ -2,7 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_wire::{engine::EngineKind, load::Load, now_ms, run_spec::WHOLE_VCPUS};
+use brewbench_wire::{
+    engine::EngineKind,
+    load::Load,
+    manifest::source::{revision_fault, split},
+    now_ms,
+    run_spec::WHOLE_VCPUS,
+};
 use sqlx::SqliteConnection;
 
 use super::against::{Baseline, Completed};
@@ -125,7 +131,7 @@ async fn can_wait(state: &AppState, plan: &Plan) -> Result<bool> {
     let mut agents = crate::fleet::store::agents(&state.db.read).await?;
     agents.retain(|agent| agent.revoked_at_ms.is_none());
     let is_known = |name: &String| agents.iter().any(|agent| agent.name == *name);
-    let was_offered = |name: &String| targets.iter().any(|target| target.name == *name);
+    let was_offered = |name: &String| targets.iter().any(|target| target.name == split(name).0);
     Ok(!agents.is_empty()
         && plan.targets.iter().all(was_offered)
         && plan.agent.iter().chain(&plan.generators).all(is_known))
@@ -285,6 +291,11 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     check_count(lengths.into_iter().fold(1, |runs, length| runs.saturating_mul(length.max(1))))?;
     if plan.targets.iter().enumerate().any(|(index, name)| plan.targets[..index].contains(name)) {
         return invalid("targets: one is named twice");
+    }
+    if let Some((target, fault)) =
+        plan.targets.iter().find_map(|target| Some((target, revision_fault(split(target).1?)?)))
+    {
+        return Err(Error::Invalid(format!("targets: {target}: {fault}")));
     }
     if !(0.0..=MAX_WARM_UP_S).contains(&plan.warm_up_s()) {
         return invalid("warm_up_s: must be between 0 and 86400 seconds");

@@ -2,6 +2,7 @@
 
 use brewbench_wire::{
     engine::Capability,
+    manifest::source::split,
     messages::{Hello, Machine, TargetOffer},
     profile::ProfileOffer,
     scenarios,
@@ -95,7 +96,11 @@ fn lacks(size: &RunSize, machine: &Machine) -> Option<String> {
 impl<'a> Offer<'a> {
     /// Finds the offer of an agent.
     pub fn find(agent: &'a Hello, target: &str) -> Option<Self> {
-        let target = agent.targets.iter().find(|offer| offer.name == target)?;
+        let (name, revision) = split(target);
+        let can = |offer: &&TargetOffer| {
+            revision.is_none_or(|revision| !offer.revisions.is_empty() || offer.version == revision)
+        };
+        let target = agent.targets.iter().find(|offer| offer.name == name).filter(can)?;
         Some(Self { target, agent })
     }
 

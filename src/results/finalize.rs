@@ -114,7 +114,8 @@ impl<'a> Conclusion<'a> {
             now,
         };
         endings::end(connection, id, &ending).await?;
-        let is_refused = matches!(outcome.ended, Ended::Failed { cause: Cause::Script | Cause::NoSuccess, .. });
+        let is_refused =
+            matches!(outcome.ended, Ended::Failed { cause: Cause::Script | Cause::Build | Cause::NoSuccess, .. });
         if !is_refused && !repeats(connection, id, judgement.as_ref()).await? {
             retries::queue_retry(connection, id, &RunId::now(), now).await?;
         }

@@ -8,6 +8,7 @@ mod auth;
 mod baselines;
 mod broken_scripts;
 mod browser;
+mod built;
 mod catalog;
 mod cli;
 mod cluster_load;

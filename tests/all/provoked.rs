@@ -114,6 +114,7 @@ impl Bench {
             anywhere: false,
             profile: None,
             compiles_at_run_time: false,
+            revisions: Vec::new(),
         };
         let agent = Agent::start_with(&app, "rack", |hello| {
             hello.targets = vec![offer];

@@ -70,6 +70,7 @@ mod tests {
             anywhere: false,
             profile: None,
             compiles_at_run_time: false,
+            revisions: Vec::new(),
         };
         let pod = offer(Identity::Kubernetes { image: "servy:1".to_owned(), id: None, settings: None });
         let program = offer(Identity::Process { sha256: String::new(), code: None });

@@ -27,6 +27,8 @@ pub struct RunContext {
     pub targets: PathBuf,
     /// Existing folder in which each run creates its own, `run-…`.
     pub work_folder: PathBuf,
+    /// Folder of the targets that are built here.
+    pub builds: PathBuf,
     /// Fingerprints of the targets' programs.
     pub fingerprints: Arc<Fingerprints>,
     /// Starts containers.
@@ -63,6 +65,7 @@ impl RunContext {
             sandbox,
             engines: engines.into(),
             targets,
+            builds: work_folder.with_extension("builds"),
             work_folder,
             fingerprints: Arc::default(),
             containers: Containers::none(),

@@ -16,6 +16,7 @@ use brewbench_wire::{Phase, now_ms};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::build::{self, Found};
 use crate::engine::{Engine, Report, Round};
 use crate::generators::runners::Runners;
 use crate::host::cleanup::create_run_folder;
@@ -88,9 +89,16 @@ pub(super) async fn run_with(
     let clock = clocks::Watch::begin();
     let mut record = OutcomeBuilder { outcome: empty_outcome(job, context), on_phase };
     record.enter(Phase::Preparing);
-    let ended = match RunResources::open(job, context, live, &mut record.outcome) {
-        Err(_) if cancel.is_cancelled() => Ended::Cancelled,
-        Err(reason) => Failure::by(Cause::Other)(reason).into(),
+    live.begin(job.run);
+    let found = Box::pin(find_target(job, context, live, cancel)).await;
+    let opened = found.and_then(|found| {
+        RunResources::open(job, context, live, found, &mut record.outcome).map_err(Failure::by(Cause::Other))
+    });
+    let ended = match opened {
+        Err(failure) => {
+            live.end();
+            if cancel.is_cancelled() { Ended::Cancelled } else { failure.into() }
+        }
         Ok(mut site) => {
             let ended = tokio::select! {
                 biased;
@@ -113,6 +121,19 @@ pub(super) async fn run_with(
     };
     outcome.times.push(PhaseTime { phase, at_ms: now_ms() });
     secrets::masked(Outcome { ended, sent_at_ms: now_ms(), ..outcome }, &job.spec.parameters)
+}
+
+/// Finds the target, and builds it if it has to be, unless another agent runs it.
+async fn find_target(
+    job: &Job,
+    context: &RunContext,
+    live: &Live,
+    cancel: &CancellationToken,
+) -> Result<Option<Found>, Failure> {
+    match job.role {
+        Role::Alone | Role::Host => build::target(job, context, live, cancel).await.map(Some),
+        Role::Generator(_) => Ok(None),
+    }
 }
 
 fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {
@@ -195,17 +216,20 @@ pub(crate) struct RunResources {
 
 impl RunResources {
     /// Prepares a run. Fails with a sentence if it is not possible on this machine.
-    fn open(job: &Job, context: &RunContext, live: &Live, outcome: &mut Outcome) -> Result<Self, String> {
+    fn open(
+        job: &Job,
+        context: &RunContext,
+        live: &Live,
+        found: Option<Found>,
+        outcome: &mut Outcome,
+    ) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
         if job.role != Role::Host {
             check_engine(job, &context.engines.offer(job.spec.engine())?)?;
         }
         let folder = create_run_folder(&context.work_folder)?;
         let engine = Engine::for_job(job, &context.engines, folder.path())?;
-        let target = match job.role {
-            Role::Alone | Role::Host => Some(prepare::target(job, context, folder.path(), outcome)?),
-            Role::Generator(_) => None,
-        };
+        let target = found.map(|found| prepare::target(job, context, folder.path(), found, outcome)).transpose()?;
         let generator_group = prepare::open_group(job, context, ProgramRole::Generator)?;
         generator_group.bound(machine::memory_bytes());
         if job.role != Role::Host {
@@ -213,7 +237,6 @@ impl RunResources {
         }
         let quota = (job.role != Role::Host && job.spec.cluster_generators == 0).then(OwnQuota::find);
         outcome.conditions.generator_quota = quota.as_ref().and_then(OwnQuota::cores);
-        live.begin(job.run);
         Ok(Self {
             folder,
             engine,

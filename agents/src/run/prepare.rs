@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use brewbench_wire::job::{Job, MAX_REPLICAS, Role};
 use brewbench_wire::outcome::{Cores, Outcome, Placement};
 
-use super::admission::{check_size, find_target};
+use super::admission::check_size;
 use super::context::RunContext;
+use crate::build::Found;
 use crate::host::{environment, machine};
 use crate::sandbox::cage::user;
 use crate::sandbox::cores::{self, SharesWith};
@@ -17,10 +18,15 @@ use crate::target::vm::VmTarget;
 use crate::target::{Provided, Running};
 
 /// Prepares the job's target. A program gets a group with the limits of its size.
-pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut Outcome) -> Result<Running, String> {
-    let manifest = find_target(&job.spec.target, context)?;
+pub(super) fn target(
+    job: &Job,
+    context: &RunContext,
+    folder: &Path,
+    Found { manifest, facts }: Found,
+    outcome: &mut Outcome,
+) -> Result<Running, String> {
     outcome.target_version.clone_from(&manifest.version);
-    outcome.environment.extend(environment::target::facts(&manifest));
+    outcome.environment.extend(environment::target::facts(&manifest).into_iter().chain(facts));
     let kind = manifest.provided.kind();
     let size = job.spec.size.clone().ok_or("a run needs a machine size")?;
     let replicas = size.replicas;

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use brewbench_wire::manifest::{Container, IdentityScope, ManifestFile, Profile, Ready, Remote, Sandbox, Verify};
+use brewbench_wire::manifest::{
+    Build, Container, IdentityScope, ManifestFile, Profile, Ready, Remote, Sandbox, Source, Verify,
+};
 use brewbench_wire::target::TargetKind;
 
 pub use kubernetes::Workload;
@@ -35,6 +37,19 @@ pub struct Manifest {
     pub profile: Option<Profile>,
     /// What identifies its code besides its command; `None` for the folder of its script.
     pub identity: Option<IdentityScope>,
+    /// What it is built from; `None` if it is there.
+    pub built: Option<Built>,
+}
+
+/// What a program is built from, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Built {
+    /// The repository.
+    pub source: Source,
+    /// The command.
+    pub build: Build,
+    /// What the build may read and write besides its own folders.
+    pub sandbox: Sandbox,
 }
 
 /// How a target is provided.
@@ -147,20 +162,25 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         profile,
         sandbox,
         identity,
+        source,
+        build,
     } = file;
     let profile = profile.map(|profile| profile.with(&folder));
+    let mut built = None;
     let provided = match (container, vm, url, kubernetes) {
         (Some(container), ..) => Provided::Container(container::resolve(container, &folder)?),
         (None, Some(vm), ..) => Provided::Vm(vm::resolve(vm, folder, sandbox)?),
         (None, None, Some(url), _) => Provided::Url(url.with(metrics)?),
         (None, None, None, Some(kubernetes)) => Provided::Kubernetes(kubernetes::resolve(&kubernetes, &folder)?),
         (None, None, None, None) => {
-            Provided::Process(Program { command, env, sandbox: resolve_sandbox(sandbox, &folder)?, folder })
+            let sandbox = resolve_sandbox(sandbox, &folder)?;
+            built = source.zip(build).map(|(source, build)| Built { source, build, sandbox: sandbox.clone() });
+            Provided::Process(Program { command, env, sandbox, folder })
         }
     };
     let is_here = !matches!(provided, Provided::Url(_) | Provided::Kubernetes(_));
     let profile = profile.or_else(|| is_here.then(Profile::by_perf));
-    Ok(Manifest { name, version, revision, description, provided, ready, verify, profile, identity })
+    Ok(Manifest { name, version, revision, description, provided, ready, verify, profile, identity, built })
 }
 
 /// Resolves the paths. Fails with a sentence if one does not exist.

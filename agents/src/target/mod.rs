@@ -41,6 +41,9 @@ use brewbench_wire::profile::ProfileSource;
 
 use crate::profile::offer::offer;
 
+/// Version of a target that is built once a run names a revision.
+const SOURCE: &str = "from source";
+
 /// Why an agent does not offer a Pod.
 const NO_CLUSTER: &str = "the agent uses no cluster: start it with --kubernetes";
 
@@ -71,10 +74,20 @@ pub fn offers(
                     Provided::Url(_) | Provided::Kubernetes(_) => false,
                 };
                 let compiles_at_run_time = runtime::compiles_at_run_time(&manifest.provided);
-                let Manifest { name, version, description, profile, .. } = manifest.clone();
+                let Manifest { name, version, description, profile, built, .. } = manifest.clone();
                 let profile = Some(offer(profile.as_ref(), profilers));
-                let offer =
-                    TargetOffer { name, version, description, identity, anywhere, profile, compiles_at_run_time };
+                let (version, revisions) =
+                    built.map_or((version, Vec::new()), |built| (SOURCE.to_owned(), built.source.refs));
+                let offer = TargetOffer {
+                    name,
+                    version,
+                    description,
+                    identity,
+                    anywhere,
+                    profile,
+                    compiles_at_run_time,
+                    revisions,
+                };
                 match target_fault(&offer) {
                     None => offers.push(offer),
                     Some(message) => errors.push(ManifestError { file: folder.join(offer.name), message }),

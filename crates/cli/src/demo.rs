@@ -245,7 +245,7 @@ async fn agent(client: &Client, events: Events) -> anyhow::Result<About> {
 fn cores_per_core(engine: EngineKind) -> f64 {
     match engine {
         EngineKind::K6 => 3.0,
-        // A tenth of the time of k6.
+        // A sixth of the time of k6.
         EngineKind::Native | EngineKind::Wrk => 0.5,
     }
 }

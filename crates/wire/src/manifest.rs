@@ -6,6 +6,7 @@ pub mod fill;
 mod kubernetes;
 mod profile;
 mod remote;
+pub mod source;
 mod vm;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use kubernetes::{KubernetesFile, Toleration};
 pub use profile::{CallGraph, HZ, OUTPUT, PID, PIDS, Profile, ProfileFile, Profiler, SECONDS};
 pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
+pub use source::{Build, Source};
 use utoipa::ToSchema;
 pub use vm::{Accelerator, Tap, VmFile};
 

@@ -278,6 +278,9 @@ pub struct TargetOffer {
     /// Whether its program is known to compile while it runs, so that it needs a warm-up until it is steady.
     #[serde(default)]
     pub compiles_at_run_time: bool,
+    /// The branches and tags whose commits its agent builds, as patterns; empty for a program that is there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revisions: Vec<String>,
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use super::name::Name;
 pub const MAX_TARGETS: usize = 200;
 /// Maximum load generators of one agent.
 pub const MAX_ENGINES: usize = 20;
+/// Maximum patterns of the revisions of a target.
+const MAX_REVISIONS: usize = 100;
 /// Maximum characters of a version.
 pub const MAX_VERSION: usize = 100;
 /// Maximum characters of a description.
@@ -18,7 +20,19 @@ const MAX_TEXT: usize = 500;
 
 /// Explains why an offered target is invalid; the sentence starts with the field.
 pub fn target_fault(offer: &TargetOffer) -> Option<String> {
-    let TargetOffer { name, version, description, identity, anywhere: _, profile: _, compiles_at_run_time: _ } = offer;
+    let TargetOffer {
+        name,
+        version,
+        description,
+        identity,
+        anywhere: _,
+        profile: _,
+        compiles_at_run_time: _,
+        revisions,
+    } = offer;
+    if revisions.len() > MAX_REVISIONS || revisions.iter().any(|pattern| pattern.len() > MAX_VERSION) {
+        return Some(format!("source.refs: at most {MAX_REVISIONS} patterns of {MAX_VERSION} characters"));
+    }
     if let Some(fault) = name_fault(name).or_else(|| version_fault(version)).or_else(|| description_fault(description))
     {
         return Some(fault);

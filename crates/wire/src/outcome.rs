@@ -264,6 +264,8 @@ pub enum Cause {
     Generator,
     /// The load generator refuses the script or its options, whenever it is asked.
     Script,
+    /// The target can't be built.
+    Build,
     /// The target refused every request of the warm-up, as it would refuse those of the measurement.
     NoSuccess,
     /// The agent failed, or gave no cause.

@@ -42,6 +42,7 @@ pub fn hello() -> Hello {
             anywhere: true,
             profile: Some(ProfileOffer::Impossible { reason: "no perf".to_owned() }),
             compiles_at_run_time: false,
+            revisions: Vec::new(),
         }],
         any_scenario: false,
         running: None,

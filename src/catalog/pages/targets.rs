@@ -7,7 +7,7 @@ use axum::{
     extract::{Path, State},
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_wire::target::TargetKind;
+use brewbench_wire::{manifest::source::split, target::TargetKind};
 use serde::Deserialize;
 
 use crate::{
@@ -247,7 +247,11 @@ pub async fn show(
 ) -> Result<Response> {
     let pool = &state.db.read;
     if !crate::catalog::store::names::is_known(pool, &name).await? {
-        return Err(Error::NotFound(format!("target {name:?}")));
+        // Results of a revision have its name; the manifest and its page have that of the target.
+        return match split(&name) {
+            (target, Some(_)) => Ok(Redirect::to(&format!("/targets/{}", address::segment(target))).into_response()),
+            (_, None) => Err(Error::NotFound(format!("target {name:?}"))),
+        };
     }
     let connected = presence.list();
     let version =

@@ -152,6 +152,7 @@ pub(crate) mod fixtures {
                 anywhere: true,
                 profile: None,
                 compiles_at_run_time: false,
+                revisions: Vec::new(),
             }],
             any_scenario: false,
             running: None,

@@ -142,6 +142,8 @@ impl Draft {
             let value = value.trim().to_owned();
             match field.as_ref() {
                 "name" => draft.name = value,
+                // A revision that was typed is an option once it is known.
+                "target" if value.is_empty() || draft.targets.contains(&value) => {}
                 "target" => draft.targets.push(value),
                 "against" => draft.against = value,
                 "size" => draft.sizes.push(value),

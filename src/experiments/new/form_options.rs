@@ -1,6 +1,6 @@
 //! The options of the form for a new run, and why some are unavailable. Pure.
 
-use brewbench_wire::{messages::ScriptReport, target::TargetKind};
+use brewbench_wire::{manifest::source::split, messages::ScriptReport, target::TargetKind};
 
 use super::draft::{Draft, Faults};
 use crate::{
@@ -55,6 +55,8 @@ impl Choice {
 pub struct Offer {
     /// Targets by name.
     pub targets: Vec<Choice>,
+    /// A target that is built from revisions, if any agent offers one.
+    pub built: Option<String>,
     /// Machine sizes, smallest first.
     pub sizes: Vec<Choice>,
     /// Scenarios by name.
@@ -76,6 +78,7 @@ pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Conn
     let options = OptionCheck { draft, connected, spec: spec(draft, &catalog.scenarios) };
     Offer {
         targets: targets(&options, catalog),
+        built: built(connected),
         sizes: sizes(&options, catalog),
         script: script(draft, &catalog.scenarios),
         scenarios: catalog.scenarios.iter().map(|scenario| options.scenario(scenario)).collect(),
@@ -183,6 +186,11 @@ fn describe(target: &Target) -> String {
     [Some(target.version.as_str()), kind, description].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
+fn built(connected: &[(String, Connected)]) -> Option<String> {
+    let mut offers = connected.iter().flat_map(|(_, agent)| &agent.hello.targets);
+    offers.find(|offer| !offer.revisions.is_empty()).map(|offer| offer.name.clone())
+}
+
 fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
     let mut all: Vec<Choice> = Vec::new();
     // Sorted by name; of each name the last seen version is first.
@@ -198,14 +206,15 @@ fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
             obstacle: options.target(&target.name),
         });
     }
-    for name in options.draft.targets.iter().filter(|name| !catalog.targets.iter().any(|target| target.name == **name))
-    {
+    let is_known = |name: &str| catalog.targets.iter().any(|target| target.name == name);
+    for name in options.draft.targets.iter().filter(|name| !is_known(name)) {
+        let never = || Some("no agent has ever offered it".to_owned());
         all.push(Choice {
             name: name.clone(),
             detail: String::new(),
             mark: Some(catalog.marks.of(name)),
             is_chosen: true,
-            obstacle: Some("no agent has ever offered it".to_owned()),
+            obstacle: if is_known(split(name).0) { options.target(name) } else { never() },
         });
     }
     all

@@ -78,7 +78,7 @@ pub(super) fn kind(name: &str) -> Kind {
         "guest" => Kind::Guest,
         "node" => Kind::Node,
         "k6" | "brewbench" | "script" => Kind::Programs,
-        "load" => Kind::Before,
+        "load" | "before" => Kind::Before,
         _ => Kind::More,
     }
 }
@@ -115,6 +115,8 @@ pub(super) fn label(name: &str) -> String {
         "target.code" => "code",
         "target.code_unknown" => "unknown part of the code",
         "target.base_url" => "base URL",
+        "target.commit_subject" => "commit",
+        "target.commit_time" => "commit time",
         "target.image_id" => "image ID",
         "target.image_digests" => "registry digests",
         "container.cpus" | "guest.cpus" | "node.cpus" => "CPUs",
@@ -130,6 +132,7 @@ pub(super) fn label(name: &str) -> String {
         "k6.version" => "k6",
         "net.target_path" => "path to the target",
         "load.before" => "load average",
+        "before.build" => "build",
         "load.node" => "Kubernetes node",
         "load.node_pods" => "Pods on the node",
         _ => "",

@@ -42,7 +42,7 @@ pub(super) fn failure(cause: Cause, why: &str) -> Option<Reason> {
         Cause::TargetDied => "target_died",
         Cause::TargetOutOfMemory => "oom_killed",
         Cause::NoSuccess => "no_success",
-        Cause::Generator | Cause::Script | Cause::Other => return None,
+        Cause::Generator | Cause::Script | Cause::Build | Cause::Other => return None,
     };
     Some(Reason::new(code, Verdict::Invalid, why))
 }

@@ -16,6 +16,7 @@ fn offers(hello: usize, count: usize) -> Vec<TargetOffer> {
             anywhere: false,
             profile: None,
             compiles_at_run_time: false,
+            revisions: Vec::new(),
         })
         .collect()
 }

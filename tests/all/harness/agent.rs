@@ -147,6 +147,7 @@ pub fn hello() -> Hello {
         anywhere: true,
         profile: Some(ProfileOffer::Ready { source: ProfileSource::Perf }),
         compiles_at_run_time: false,
+        revisions: Vec::new(),
     };
     Hello {
         generators: None,

@@ -38,6 +38,8 @@ pub struct Cage {
     read: Vec<PathBuf>,
     /// Files and folders it may also write. With a device its group is allowed, with a socket the use of sockets.
     write: Vec<PathBuf>,
+    /// Whether it has no network.
+    is_offline: bool,
 }
 
 /// The largest file that a load generator may write. Its own are far smaller; a script decides about others.
@@ -50,8 +52,6 @@ enum Kind {
     Target,
     /// A load generator, which needs no information about the machine.
     Generator,
-    /// A load generator that only inspects a script, without network.
-    Reader,
     /// A profiler: it attaches to other processes, which is what a cage prevents.
     Profiler,
 }
@@ -60,24 +60,24 @@ impl Cage {
     /// Creates the cage of a target that starts in `folder` and may write only below `home`.
     pub fn target(program: &Path, folder: &Path, home: &Path) -> Self {
         let read = vec![program.to_owned(), folder.to_owned()];
-        Self { kind: Kind::Target, home: home.to_owned(), read, write: Vec::new() }
+        Self { kind: Kind::Target, home: home.to_owned(), read, write: Vec::new(), is_offline: false }
     }
 
     /// Creates the cage of a load generator that reads its scenario and writes its results.
     pub fn generator(program: &Path, scenario: &Path, home: &Path, results: &Path) -> Self {
         let read = vec![program.to_owned(), scenario.to_owned()];
-        Self { kind: Kind::Generator, home: home.to_owned(), read, write: vec![results.to_owned()] }
+        Self { kind: Kind::Generator, home: home.to_owned(), read, write: vec![results.to_owned()], is_offline: false }
     }
 
     /// No cage, for a profiler that the agent's owner allows.
     pub fn open(home: &Path) -> Self {
-        Self { kind: Kind::Profiler, home: home.to_owned(), read: Vec::new(), write: Vec::new() }
+        Self { kind: Kind::Profiler, home: home.to_owned(), read: Vec::new(), write: Vec::new(), is_offline: false }
     }
 
     /// Denies network access.
     #[must_use]
     pub fn without_network(self) -> Self {
-        Self { kind: Kind::Reader, ..self }
+        Self { is_offline: true, ..self }
     }
 
     /// Additionally allows reading and writing these paths.
@@ -101,7 +101,7 @@ impl Cage {
     fn role(&self) -> ProgramRole {
         match self.kind {
             Kind::Target => ProgramRole::Target,
-            Kind::Generator | Kind::Reader => ProgramRole::Generator,
+            Kind::Generator => ProgramRole::Generator,
             Kind::Profiler => ProgramRole::Profiler,
         }
     }
@@ -129,7 +129,7 @@ impl Cage {
         }
         let user = User::for_role(self.role());
         let refused = calls::Refused {
-            network: self.kind == Kind::Reader,
+            network: self.is_offline,
             agents_user: user.is_none(),
             local_sockets: user.is_none() && !self.write.iter().any(|path| is_socket(path)),
         };

@@ -35,6 +35,13 @@ pub struct Identified {
 pub fn identify(manifest: &Manifest, all: &[Manifest], fingerprints: &Fingerprints) -> Result<Identified, String> {
     let mut parts = Parts::new(fingerprints);
     let identity = match &manifest.provided {
+        Provided::Process(program) if let Some(built) = &manifest.built => {
+            // No commit is built yet: how it is built identifies it until then.
+            parts.text("source", &format!("{:?} {:?}", built.source, built.build));
+            parts.settings(&program.command, &program.env);
+            let code = parts.code();
+            Identity::Process { sha256: code.sha256, code: None }
+        }
         Provided::Process(program) => {
             let sha256 = program.fingerprint(fingerprints)?;
             program::read(&mut parts, program, manifest, all);

@@ -10,7 +10,7 @@ use super::kubernetes::KubernetesFile;
 use super::profile::ProfileFile;
 use super::remote::{MetricsFile, UrlFile};
 use super::vm::VmFile;
-use super::{IdentityScope, PORT, Ready, Sandbox, Verify};
+use super::{Build, IdentityScope, PORT, Ready, Sandbox, Source, Verify};
 use crate::offer::{description_fault, name_fault, version_fault};
 
 /// Characters of a value that an error shows.
@@ -22,7 +22,8 @@ const SHOWN: usize = 60;
 pub struct ManifestFile {
     /// 1 to 64 letters, digits, `-`, `_` or `.`.
     pub name: String,
-    /// In any format.
+    /// In any format; empty for a program with `[source]`, whose version is its commit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// Source revision, such as a commit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +56,12 @@ pub struct ManifestFile {
     /// Where the CPU time and memory of a server that already runs are read; null if nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsFile>,
+    /// The repository that it is built from; null for a program that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// How it is built; null without `source`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// When it is ready.
     pub ready: Ready,
     /// A response that shows that the right program serves; null for none.
@@ -90,11 +97,10 @@ impl ManifestFile {
 
     /// Returns everything that is wrong, in the order of the fields. Each sentence begins with its field and a colon.
     pub fn faults(&self) -> Vec<String> {
-        let Self { name, version, revision, description, ready, verify, profile, .. } = self;
+        let Self { name, revision, description, ready, verify, profile, .. } = self;
         let faults = [
             bad_name(name).or_else(|| name_fault(name)),
-            unless(!version.trim().is_empty(), || "version: must not be empty".to_owned())
-                .or_else(|| version_fault(version)),
+            self.bad_version(),
             unless(
                 revision.as_ref().is_none_or(|revision| !revision.trim().is_empty() && revision.len() <= 200),
                 || "revision: must be 1 to 200 characters; omit it if there is none".to_owned(),
@@ -105,6 +111,7 @@ impl ManifestFile {
                 _ => None,
             }),
             self.env.iter().find_map(|(name, value)| bad_variable(name, value)),
+            self.bad_source(),
             self.identity.as_ref().and_then(IdentityScope::fault),
             self.container.as_ref().and_then(Container::fault),
             self.vm.as_ref().and_then(VmFile::fault),
@@ -123,6 +130,25 @@ impl ManifestFile {
         faults.into_iter().flatten().collect()
     }
 
+    fn bad_version(&self) -> Option<String> {
+        let Self { version, source, .. } = self;
+        match source {
+            Some(_) if !version.is_empty() => Some("version: remove it; with [source], it is the commit".to_owned()),
+            Some(_) => None,
+            None if version.trim().is_empty() => Some("version: must not be empty".to_owned()),
+            None => version_fault(version),
+        }
+    }
+
+    fn bad_source(&self) -> Option<String> {
+        match (&self.source, &self.build) {
+            (None, None) => None,
+            (Some(_), None) => Some("build: is missing; a target with [source] is built".to_owned()),
+            (None, Some(_)) => Some("source: is missing; [build] says how to build it".to_owned()),
+            (Some(source), Some(build)) => source.fault().or_else(|| build.fault()),
+        }
+    }
+
     fn bad_program(&self) -> Option<String> {
         let Self { command, env, .. } = self;
         if command.is_empty() {
@@ -138,7 +164,7 @@ impl ManifestFile {
 
     /// Finds a field that belongs to another kind of target.
     fn misplaced(&self) -> Option<String> {
-        let Self { command, env, sandbox, identity, container, vm, url, kubernetes, metrics, .. } = self;
+        let Self { command, env, sandbox, identity, container, vm, url, kubernetes, metrics, source, .. } = self;
         let kinds = [
             ("container", container.is_some()),
             ("vm", vm.is_some()),
@@ -158,11 +184,13 @@ impl ManifestFile {
             ("command", !command.is_empty()),
             ("env", !env.is_empty()),
             ("identity", identity.is_some()),
+            ("source", source.is_some()),
             ("sandbox", !sandbox.is_empty() && kind != "vm"),
         ];
         let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
         let why = match (kind, field) {
             ("url", _) => "a target with [url] already runs".to_owned(),
+            (_, "source") => "only programs are built".to_owned(),
             (_, "identity") => "only the code of a program is identified by its files".to_owned(),
             ("kubernetes", "sandbox") => "its Pod has its own".to_owned(),
             (_, "sandbox") => "a container has its own".to_owned(),
@@ -238,6 +266,8 @@ mod tests {
             url: None,
             kubernetes: None,
             metrics: None,
+            source: None,
+            build: None,
             ready: Ready { path: "/".to_owned(), status: 200, timeout_s: 10.0 },
             verify: None,
             profile: None,
@@ -268,6 +298,8 @@ mod tests {
             url: None,
             kubernetes: None,
             metrics: None,
+            source: None,
+            build: None,
             ready: Ready { path: "health".to_owned(), status: 42, timeout_s: f64::NAN },
             verify: Some(Verify { path: String::new(), status: 600, contains: None }),
             profile: Some(ProfileFile { rate_hz: Some(0), ..ProfileFile::default() }),
@@ -350,6 +382,8 @@ mod tests {
                 url: None,
                 kubernetes: None,
                 metrics: None,
+                source: None,
+                build: None,
                 ready: Ready { path: format!("/{}", texts[5]), status, timeout_s },
                 verify: Some(Verify { path: format!("/{}", texts[6]), status, contains: Some(texts[7].clone()) }),
                 profile: Some(profile),

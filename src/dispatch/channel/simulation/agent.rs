@@ -117,6 +117,7 @@ impl SimulatedAgent {
             anywhere: true,
             profile: None,
             compiles_at_run_time: false,
+            revisions: Vec::new(),
         };
         let running = self.session.running();
         let mut holds: Vec<brewbench_wire::RunId> = self.spool.keys().copied().collect();

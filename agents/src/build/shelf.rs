@@ -1,0 +1,122 @@
+//! The finished builds of a target, and the commits that revisions meant in experiments. Nothing half built is on it:
+//! a build is put there whole, by renaming its folder.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use brewbench_wire::hex;
+use sha2::{Digest, Sha256};
+
+use super::artifacts;
+use crate::target::manifest::Built;
+
+/// Most builds of a target that are kept; those used longest ago go first.
+const MOST: usize = 32;
+
+/// Most bytes of a target's builds that are kept; the newest stays, whatever its size.
+const MOST_BYTES: u64 = 10 << 30;
+
+/// How long an experiment keeps its commits.
+const PINNED: Duration = Duration::from_hours(24 * 90);
+
+/// The folders of a target's builds.
+#[derive(Debug)]
+pub struct Shelf {
+    done: PathBuf,
+    pins: PathBuf,
+}
+
+/// Returns what a build depends on, as a name: the commit, how it is built, and what of the machine it may read.
+pub fn key(commit: &str, built: &Built) -> String {
+    let how = format!("{:?}", (&built.build.command, &built.build.artifacts, &built.build.env, &built.sandbox));
+    let how = hex(&Sha256::digest(how));
+    format!("{commit}-{}", how.get(..12).unwrap_or_default())
+}
+
+impl Shelf {
+    /// Opens it, and removes what an interrupted build has left.
+    pub fn open(folder: &Path) -> Result<Self, String> {
+        let (done, pins) = (folder.join("done"), folder.join("pins"));
+        let opened = [&done, &pins].into_iter().try_for_each(fs::create_dir_all);
+        opened
+            .and_then(|()| crate::sandbox::cage::user::open_path(&done))
+            .map_err(|error| format!("can't create {}: {error}", done.display()))?;
+        let shelf = Self { done, pins };
+        for unfinished in entries(&shelf.done).filter(|path| path.extension().is_some_and(|end| end == "new")) {
+            let _ = fs::remove_dir_all(unfinished);
+        }
+        Ok(shelf)
+    }
+
+    /// Returns the folder of a build, and notes its use.
+    pub fn get(&self, key: &str) -> Option<PathBuf> {
+        let place = self.done.join(key);
+        place.is_dir().then(|| {
+            let _ = fs::File::create(self.mark(key));
+            place
+        })
+    }
+
+    /// Copies artifacts from where they were built. The error is a sentence.
+    pub fn put(&self, key: &str, tree: &Path, paths: &[String]) -> Result<(), String> {
+        let new = self.done.join(format!("{key}.new"));
+        artifacts::copy(tree, paths, &new)?;
+        let place = self.done.join(key);
+        fs::rename(&new, &place).map_err(|error| format!("can't create {}: {error}", place.display()))?;
+        let _ = fs::File::create(self.mark(key));
+        self.evict(key);
+        Ok(())
+    }
+
+    /// Removes the builds that were used longest ago until the rest is small enough.
+    fn evict(&self, newest: &str) {
+        let used = |path: &PathBuf| fs::metadata(path.with_extension("used")).and_then(|mark| mark.modified()).ok();
+        let mut builds: Vec<_> = entries(&self.done).filter(|path| path.is_dir()).collect();
+        builds.sort_by_key(|path| std::cmp::Reverse((path.ends_with(newest), used(path))));
+        let mut bytes = 0;
+        for (index, build) in builds.iter().enumerate() {
+            bytes += artifacts::bytes(build);
+            if index > 0 && (index >= MOST || bytes > MOST_BYTES) {
+                let _ = fs::remove_dir_all(build).and_then(|()| fs::remove_file(build.with_extension("used")));
+            }
+        }
+    }
+
+    fn mark(&self, key: &str) -> PathBuf {
+        self.done.join(key).with_extension("used")
+    }
+
+    /// Returns the commit that a revision meant when the experiment began here.
+    pub fn pinned(&self, experiment: Option<&str>, revision: &str) -> Option<String> {
+        fs::read_to_string(self.pin_of(experiment?, revision)).ok()
+    }
+
+    /// Keeps the commit of a revision, so that all repetitions measure the same.
+    pub fn pin(&self, experiment: Option<&str>, revision: &str, commit: &str) -> Result<(), String> {
+        let Some(experiment) = experiment else { return Ok(()) };
+        let (pin, now) = (self.pin_of(experiment, revision), SystemTime::now());
+        let is_old = |path: &PathBuf| {
+            let since =
+                fs::metadata(path).and_then(|pin| pin.modified()).ok().and_then(|at| now.duration_since(at).ok());
+            since.is_some_and(|since| since > PINNED)
+        };
+        entries(&self.pins).filter(is_old).for_each(|old| drop(fs::remove_file(old)));
+        write_whole(&pin, commit).map_err(|error| format!("can't write {}: {error}", pin.display()))
+    }
+
+    fn pin_of(&self, experiment: &str, revision: &str) -> PathBuf {
+        self.pins.join(hex(&Sha256::digest(format!("{experiment}\n{revision}"))))
+    }
+}
+
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, text)?;
+    fs::rename(new, path)
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}

@@ -1,0 +1,217 @@
+//! Targets that the agent builds from a real repository, with the system's Git, in a real cage.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use brewbench_agent::run::execute;
+use brewbench_testing::public_folder;
+use brewbench_wire::engine::EngineKind;
+use brewbench_wire::job::Job;
+use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::scenario::{REQUESTS, Scenario};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, processes_with, vus};
+
+/// A server that answers with the text of its commit.
+const SERVER: &str = r#"#!/usr/bin/python3
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = b"TEXT"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *ignored):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"#;
+
+/// Counts the builds in a folder that stays.
+const BUILD: &str = "#!/bin/sh\nset -e\nmkdir -p bin count\necho x >> count/builds\ncp server.py bin/api\n\
+    chmod +x bin/api\necho built $(wc -l < count/builds)\n";
+
+/// A repository and an agent that builds from it.
+struct World {
+    bench: Bench,
+    repository: PathBuf,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn new(test: &str, refs: &str) -> Option<Self> {
+        let bench = Bench::new(test).await?;
+        let folder = public_folder();
+        let repository = folder.path().join("api");
+        std::fs::create_dir(&repository).expect("a folder");
+        let world = Self { bench, repository, _folder: folder };
+        world.git(&["init", "--quiet", "--initial-branch=main"]);
+        world.commit(BUILD, "first");
+        world.offer(refs, "");
+        Some(world)
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]).args(arguments);
+        let output = command.current_dir(&self.repository).output().expect("git");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Commits a server with a text; returns the commit.
+    fn commit(&self, build: &str, text: &str) -> String {
+        std::fs::write(self.repository.join("build.sh"), build).expect("a file");
+        std::fs::write(self.repository.join("server.py"), SERVER.replace("TEXT", text)).expect("a file");
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", text]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Writes the manifest; `more` is added to `[build]`.
+    fn offer(&self, refs: &str, more: &str) {
+        let text = format!(
+            "name = \"api\"\ncommand = [\"bin/api\", \"{{port}}\"]\n[source]\nrepository = \"{}\"\nrefs = {refs}\n\
+             [build]\ncommand = [\"sh\", \"build.sh\"]\nartifacts = [\"bin/api\"]\ncache = [\"count\"]\n{more}\n\
+             [ready]\npath = \"/\"\n",
+            self.repository.display()
+        );
+        std::fs::write(self.bench.work.targets.join("api.toml"), text).expect("a manifest");
+    }
+
+    async fn run_in(&self, experiment: Option<&str>, target: &str) -> Outcome {
+        let usual = job(target);
+        let scenario = Scenario::of_script("test", "").with_file(REQUESTS, "[[request]]\npath = \"/\"\n");
+        let spec = RunSpec { requested_engine: Some(EngineKind::Native), load: Some(vus(1, 1_000)), ..usual.spec };
+        let job = Job { scenario, spec, experiment: experiment.map(str::to_owned), ..usual };
+        let outcome = execute::run(&job, &self.bench.work, &CancellationToken::new(), |_| {}).await;
+        self.bench.assert_clean(job.run);
+        outcome
+    }
+
+    async fn run(&self, target: &str) -> Outcome {
+        self.run_in(None, target).await
+    }
+
+    /// Runs a target that can't be measured; returns why.
+    async fn refused(&self, target: &str) -> (String, Cause) {
+        match self.run(target).await.ended {
+            Ended::Failed { reason, cause } => (reason, cause),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn builds(&self) -> &Path {
+        &self.bench.work.builds
+    }
+}
+
+fn fact<'a>(outcome: &'a Outcome, name: &str) -> &'a str {
+    outcome.environment.get(name).map_or("", String::as_str)
+}
+
+#[tokio::test]
+async fn each_commit_is_built_once_and_is_the_version() {
+    let Some(world) = World::new("built", "[\"main\", \"v*\"]").await else { return };
+    let first = world.git(&["rev-parse", "HEAD"]);
+    world.git(&["tag", "--annotate", "v1", "--message", "one"]);
+    let outcome = world.run("api@main").await;
+    assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.target_log);
+    assert_eq!(outcome.target_version, first[..12]);
+    assert_eq!((fact(&outcome, "target.revision"), fact(&outcome, "target.commit_subject")), (first.as_str(), "first"));
+    assert!(fact(&outcome, "before.build").starts_with("built in "), "{:?}", outcome.environment);
+    for same in ["api@v1", &format!("api@{}", &first[..8]), "api", "api@HEAD", "api@refs/heads/main"] {
+        let again = world.run(same).await;
+        assert_eq!((&again.ended, fact(&again, "before.build")), (&Ended::Finished, "cached"), "{same}");
+        assert_eq!(again.target, outcome.target, "one identity");
+    }
+    let second = world.commit(BUILD, "second");
+    let outcome = world.run("api@main").await;
+    assert_eq!((outcome.target_version.as_str(), &outcome.ended), (&second[..12], &Ended::Finished));
+    let count = std::fs::read_to_string(world.builds().join("api/tree/count/builds")).expect("kept");
+    assert_eq!(count.lines().count(), 2, "two commits");
+    assert_eq!(world.run("api@v1").await.target_version, first[..12]);
+}
+
+#[tokio::test]
+async fn an_experiment_measures_the_commit_with_which_it_began() {
+    let Some(world) = World::new("pinned", "[\"main\"]").await else { return };
+    let first = world.git(&["rev-parse", "HEAD"]);
+    assert_eq!(world.run_in(Some("e1"), "api@main").await.target_version, first[..12]);
+    // A push that removes the first commit from the branch.
+    world.git(&["checkout", "--quiet", "--orphan", "other"]);
+    let other = world.commit(BUILD, "other");
+    world.git(&["branch", "--force", "main", &other]);
+    assert_eq!(world.run_in(Some("e2"), "api@main").await.target_version, other[..12]);
+    let outcome = world.run_in(Some("e1"), "api@main").await;
+    assert_eq!((outcome.target_version.as_str(), outcome.ended), (&first[..12], Ended::Finished));
+    let (reason, _) = world.refused(&format!("api@{first}")).await;
+    assert!(reason.contains("is no branch, tag or commit among those that may be built: main"), "{reason}");
+}
+
+#[tokio::test]
+async fn what_the_owner_does_not_allow_is_never_executed() {
+    let Some(world) = World::new("hostile", "[\"main\"]").await else { return };
+    let marker = world.repository.join("executed");
+    world.git(&["checkout", "--quiet", "-b", "evil"]);
+    let evil = world.commit(&format!("#!/bin/sh\ntouch {}\n", marker.display()), "evil");
+    world.git(&["checkout", "--quiet", "main"]);
+    let revisions =
+        ["evil", "refs/heads/evil", &evil, &evil[..8], "HEAD~1", "main..evil", "--upload-pack=x", "", "$(id)"];
+    for revision in revisions {
+        let (reason, cause) = world.refused(&format!("api@{revision}")).await;
+        assert_eq!(cause, Cause::Build, "{revision}");
+        assert!(reason.starts_with("target api@") && reason.contains("revision") | reason.contains("main"), "{reason}");
+    }
+    assert!(!marker.exists());
+    std::fs::write(
+        world.bench.work.targets.join("plain.toml"),
+        "name = \"plain\"\nversion = \"1\"\ncommand = [\"sh\", \"{port}\"]\n[ready]\npath = \"/\"\n",
+    )
+    .expect("a manifest");
+    assert_eq!(world.refused("plain@2").await.0, "target plain is version 1 here, not 2");
+}
+
+#[tokio::test]
+async fn a_build_that_fails_hangs_or_leaves_processes_ends_with_its_last_lines() {
+    let Some(world) = World::new("broken", "[\"main\"]").await else { return };
+    world.offer("[\"main\"]", "timeout_s = 2.0");
+    let secret = world.bench.work.targets.join("secret");
+    std::fs::write(&secret, "secret").expect("a file");
+    for (build, why) in [
+        ("echo error: no such crate >&2\nexit 3\n".to_owned(), "sh: exit status 3: error: no such crate"),
+        ("sleep 60\n".to_owned(), "it took longer than build.timeout_s: "),
+        ("echo nothing\n".to_owned(), "the artifact bin/api: No such file or directory (os error 2)"),
+        ("mkdir bin\nln -s /etc/hostname bin/api\n".to_owned(), "the artifact bin/api: it leads out of the repository"),
+        (format!("cat {} >&2 && echo x > ../escaped\nexit 1\n", secret.display()), "Permission denied"),
+    ] {
+        let commit = world.commit(&build, "broken");
+        let (reason, cause) = world.refused("api@main").await;
+        assert!(reason.contains(why), "{build}: {reason}");
+        assert!(cause == Cause::Build && !reason.contains("secret\n"), "{reason}");
+        assert!(reason.contains(&commit[..12]) || reason.starts_with("the artifact"), "{reason}");
+    }
+    assert!(!world.builds().join("api/escaped").exists());
+    let daemon = format!("(setsid sleep 1234 &) >/dev/null 2>&1\n{BUILD}");
+    world.commit(&daemon, "daemon");
+    assert_eq!(world.run("api@main").await.ended, Ended::Finished);
+    assert_eq!(processes_with("no process has this text"), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn a_build_has_no_network_unless_the_owner_allows_it() {
+    let Some(world) = World::new("offline", "[\"main\"]").await else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let connect =
+        format!("set -e\npython3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}))'\n{BUILD}");
+    world.commit(&connect, "online");
+    let (reason, cause) = world.refused("api@main").await;
+    assert!(cause == Cause::Build && reason.contains("can't be built: sh: exit status 1"), "{reason}");
+    world.offer("[\"main\"]", "network = true");
+    assert_eq!(world.run("api@main").await.ended, Ended::Finished);
+}
