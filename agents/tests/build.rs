@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use brewbench_agent::run::execute;
+use brewbench_agent::run::{duet, execute};
 use brewbench_testing::public_folder;
 use brewbench_wire::engine::EngineKind;
 use brewbench_wire::job::Job;
@@ -154,6 +154,22 @@ async fn an_experiment_measures_the_commit_with_which_it_began() {
 }
 
 #[tokio::test]
+async fn two_revisions_of_a_duet_are_built_one_after_the_other() {
+    let Some(world) = World::new("built duet", "[\"*\"]").await else { return };
+    world.git(&["tag", "v1"]);
+    world.commit(BUILD, "second");
+    let jobs = crate::duet::jobs(["api@v1", "api@main"]);
+    let outcomes = duet::run(jobs.each_ref(), &world.bench.work, &CancellationToken::new(), |_, _| {}).await;
+    for outcome in &outcomes {
+        assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.target_log);
+    }
+    let [subjects, versions] =
+        ["target.commit_subject", "target.revision"].map(|name| outcomes.each_ref().map(|outcome| fact(outcome, name)));
+    assert_eq!(subjects, ["first", "second"]);
+    assert_ne!(versions[0], versions[1]);
+}
+
+#[tokio::test]
 async fn what_the_owner_does_not_allow_is_never_executed() {
     let Some(world) = World::new("hostile", "[\"main\"]").await else { return };
     let marker = world.repository.join("executed");
@@ -186,7 +202,10 @@ async fn a_build_that_fails_hangs_or_leaves_processes_ends_with_its_last_lines()
         ("echo error: no such crate >&2\nexit 3\n".to_owned(), "sh: exit status 3: error: no such crate"),
         ("sleep 60\n".to_owned(), "it took longer than build.timeout_s: "),
         ("echo nothing\n".to_owned(), "the artifact bin/api: No such file or directory (os error 2)"),
-        ("mkdir bin\nln -s /etc/hostname bin/api\n".to_owned(), "the artifact bin/api: it leads out of the repository"),
+        (
+            "mkdir bin count\nln -s /etc/hostname bin/api\n".to_owned(),
+            "the artifact bin/api: it leads out of the repository",
+        ),
         (format!("cat {} >&2 && echo x > ../escaped\nexit 1\n", secret.display()), "Permission denied"),
     ] {
         let commit = world.commit(&build, "broken");
@@ -196,6 +215,13 @@ async fn a_build_that_fails_hangs_or_leaves_processes_ends_with_its_last_lines()
         assert!(reason.contains(&commit[..12]) || reason.starts_with("the artifact"), "{reason}");
     }
     assert!(!world.builds().join("api/escaped").exists());
+    let commit = world.commit("echo x >> count/tries\nexit 1\n", "again");
+    for _ in 0..3 {
+        let Ended::Failed { reason, .. } = world.run_in(Some("e1"), "api@main").await.ended else { panic!("failed") };
+        assert!(reason.starts_with(&format!("commit {} can't be built: ", &commit[..12])), "{reason}");
+    }
+    let tries = std::fs::read_to_string(world.builds().join("api/tree/count/tries")).expect("kept");
+    assert_eq!(tries.lines().count(), 1, "once in an experiment");
     let daemon = format!("(setsid sleep 1234 &) >/dev/null 2>&1\n{BUILD}");
     world.commit(&daemon, "daemon");
     assert_eq!(world.run("api@main").await.ended, Ended::Finished);

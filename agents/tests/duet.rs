@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{Bench, job, vus};
 
 /// Returns the jobs of a duet of two targets.
-fn jobs([target, other]: [&str; 2]) -> [Job; 2] {
+pub fn jobs([target, other]: [&str; 2]) -> [Job; 2] {
     let usual = job(target);
     let scenario = Scenario::of_script("test", "").with_file(REQUESTS, "[[request]]\npath = \"/\"\n");
     let native = Some(EngineKind::Native);

@@ -40,10 +40,8 @@ async fn a_plan_may_name_revisions_of_targets_that_are_built() {
     assert_eq!(form.matches("value=\"api@main\" checked").count(), 1, "{form}");
     assert!(form.contains("placeholder=\"api@main\"") && !form.contains("no agent has ever offered it"));
     let page = browser.get("/targets/api@refs%2Fpull%2F7%2Fhead").await.ok().text();
-    assert!(
-        page.contains("from source") && page.contains("/experiments/new?target=api\""),
-        "that of the target: {page}"
-    );
-    assert_eq!(browser.get("/targets/none@main").await.status, StatusCode::NOT_FOUND);
+    assert!(page.contains("A revision of <a href=\"/targets/api\">api</a>"), "{page}");
+    let answer = browser.get("/targets/api@main2").await;
+    assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "/targets/api"), "without results");
     assert_eq!(browser.get("/targets/none").await.status, StatusCode::NOT_FOUND);
 }

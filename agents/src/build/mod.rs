@@ -69,6 +69,7 @@ pub async fn target(
     if let Some(fault) = revision_fault(revision) {
         return Err(Failure::by(Cause::Build)(format!("target {}: {fault}", job.spec.target)));
     }
+    let _building = context.building.lock().await;
     let folder = folder(context, name).map_err(other)?;
     let repository = Repository::new(&built.source, &folder);
     let shelf = Shelf::open(&folder).map_err(other)?;
@@ -86,10 +87,18 @@ pub async fn target(
     let key = shelf::key(&commit.id, &built);
     let mut took = "cached".to_owned();
     if shelf.get(&key).is_none() {
+        // It would fail for each repetition.
+        shelf.failed(job.experiment.as_deref(), &key).map_or(Ok(()), |why| Err(Failure::by(Cause::Build)(why)))?;
         let workshop = Workshop { folder: &folder, built: &built, commit: &commit, repository: &repository };
         let begun = Instant::now();
-        let tree = workshop.build(job, context, live, cancel).await?;
-        shelf.put(&key, &tree, &built.build.artifacts).map_err(Failure::by(Cause::Build))?;
+        let put = |tree: PathBuf| shelf.put(&key, &tree, &built.build.artifacts).map_err(Failure::by(Cause::Build));
+        let made = workshop.build(job, context, live, cancel).await.and_then(put);
+        if let Err(Failure { cause: Cause::Build, reason }) = &made
+            && !cancel.is_cancelled()
+        {
+            shelf.fail(job.experiment.as_deref(), &key, reason).map_err(other)?;
+        }
+        made?;
         took = format!("built in {:.1} s", begun.elapsed().as_secs_f64());
     }
     let place = shelf.get(&key).ok_or_else(|| other("the build is not in the cache".to_owned()))?;

@@ -1,4 +1,4 @@
-//! The finished builds of a target, and the commits that revisions meant in experiments. Nothing half built is on it:
+//! The finished builds of a target, and what revisions meant in experiments. Nothing half built is on it:
 //! a build is put there whole, by renaming its folder.
 
 use std::fs;
@@ -18,14 +18,14 @@ const MOST: usize = 32;
 /// Most bytes of a target's builds that are kept; the newest stays, whatever its size.
 const MOST_BYTES: u64 = 10 << 30;
 
-/// How long an experiment keeps its commits.
-const PINNED: Duration = Duration::from_hours(24 * 90);
+/// How long an experiment keeps its commits and failures.
+const NOTED: Duration = Duration::from_hours(24 * 90);
 
 /// The folders of a target's builds.
 #[derive(Debug)]
 pub struct Shelf {
     done: PathBuf,
-    pins: PathBuf,
+    notes: PathBuf,
 }
 
 /// Returns what a build depends on, as a name: the commit, how it is built, and what of the machine it may read.
@@ -38,12 +38,12 @@ pub fn key(commit: &str, built: &Built) -> String {
 impl Shelf {
     /// Opens it, and removes what an interrupted build has left.
     pub fn open(folder: &Path) -> Result<Self, String> {
-        let (done, pins) = (folder.join("done"), folder.join("pins"));
-        let opened = [&done, &pins].into_iter().try_for_each(fs::create_dir_all);
+        let (done, notes) = (folder.join("done"), folder.join("notes"));
+        let opened = [&done, &notes].into_iter().try_for_each(fs::create_dir_all);
         opened
             .and_then(|()| crate::sandbox::cage::user::open_path(&done))
             .map_err(|error| format!("can't create {}: {error}", done.display()))?;
-        let shelf = Self { done, pins };
+        let shelf = Self { done, notes };
         for unfinished in entries(&shelf.done).filter(|path| path.extension().is_some_and(|end| end == "new")) {
             let _ = fs::remove_dir_all(unfinished);
         }
@@ -90,24 +90,41 @@ impl Shelf {
 
     /// Returns the commit that a revision meant when the experiment began here.
     pub fn pinned(&self, experiment: Option<&str>, revision: &str) -> Option<String> {
-        fs::read_to_string(self.pin_of(experiment?, revision)).ok()
+        self.noted(experiment, "commit", revision)
     }
 
     /// Keeps the commit of a revision, so that all repetitions measure the same.
     pub fn pin(&self, experiment: Option<&str>, revision: &str, commit: &str) -> Result<(), String> {
-        let Some(experiment) = experiment else { return Ok(()) };
-        let (pin, now) = (self.pin_of(experiment, revision), SystemTime::now());
-        let is_old = |path: &PathBuf| {
-            let since =
-                fs::metadata(path).and_then(|pin| pin.modified()).ok().and_then(|at| now.duration_since(at).ok());
-            since.is_some_and(|since| since > PINNED)
-        };
-        entries(&self.pins).filter(is_old).for_each(|old| drop(fs::remove_file(old)));
-        write_whole(&pin, commit).map_err(|error| format!("can't write {}: {error}", pin.display()))
+        self.note(experiment, "commit", revision, commit)
     }
 
-    fn pin_of(&self, experiment: &str, revision: &str) -> PathBuf {
-        self.pins.join(hex(&Sha256::digest(format!("{experiment}\n{revision}"))))
+    /// Returns why a build has failed in an experiment.
+    pub fn failed(&self, experiment: Option<&str>, key: &str) -> Option<String> {
+        self.noted(experiment, "failure", key)
+    }
+
+    /// Keeps why a build has failed, so that it is not tried for each repetition.
+    pub fn fail(&self, experiment: Option<&str>, key: &str, why: &str) -> Result<(), String> {
+        self.note(experiment, "failure", key, why)
+    }
+
+    fn noted(&self, experiment: Option<&str>, about: &str, of: &str) -> Option<String> {
+        fs::read_to_string(self.place_of_note(experiment?, about, of)).ok()
+    }
+
+    fn note(&self, experiment: Option<&str>, about: &str, of: &str, text: &str) -> Result<(), String> {
+        let Some(experiment) = experiment else { return Ok(()) };
+        let (place, now) = (self.place_of_note(experiment, about, of), SystemTime::now());
+        let is_old = |path: &PathBuf| {
+            let at = fs::metadata(path).and_then(|note| note.modified()).ok();
+            at.and_then(|at| now.duration_since(at).ok()).is_some_and(|since| since > NOTED)
+        };
+        entries(&self.notes).filter(is_old).for_each(|old| drop(fs::remove_file(old)));
+        write_whole(&place, text).map_err(|error| format!("can't write {}: {error}", place.display()))
+    }
+
+    fn place_of_note(&self, experiment: &str, about: &str, of: &str) -> PathBuf {
+        self.notes.join(hex(&Sha256::digest(format!("{experiment}\n{about}\n{of}"))))
     }
 }
 

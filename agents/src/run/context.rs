@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brewbench_wire::profile::ProfileSource;
+use tokio::sync::Mutex;
 
 use crate::engine::Engines;
 use crate::generators::Generators;
@@ -29,6 +30,8 @@ pub struct RunContext {
     pub work_folder: PathBuf,
     /// Folder of the targets that are built here.
     pub builds: PathBuf,
+    /// Held by the only one who may change that folder: the two targets of a duet are prepared at the same time.
+    pub building: Arc<Mutex<()>>,
     /// Fingerprints of the targets' programs.
     pub fingerprints: Arc<Fingerprints>,
     /// Starts containers.
@@ -66,6 +69,7 @@ impl RunContext {
             engines: engines.into(),
             targets,
             builds: work_folder.with_extension("builds"),
+            building: Arc::default(),
             work_folder,
             fingerprints: Arc::default(),
             containers: Containers::none(),
