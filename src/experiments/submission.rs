@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use brewbench_wire::{
     engine::EngineKind,
     load::Load,
-    manifest::source::{revision_fault, split},
+    manifest::source::{revision_fault, split_target},
     now_ms,
     run_spec::WHOLE_VCPUS,
 };
@@ -131,7 +131,7 @@ async fn can_wait(state: &AppState, plan: &Plan) -> Result<bool> {
     let mut agents = crate::fleet::store::agents(&state.db.read).await?;
     agents.retain(|agent| agent.revoked_at_ms.is_none());
     let is_known = |name: &String| agents.iter().any(|agent| agent.name == *name);
-    let was_offered = |name: &String| targets.iter().any(|target| target.name == split(name).0);
+    let was_offered = |name: &String| targets.iter().any(|target| target.name == split_target(name).0);
     Ok(!agents.is_empty()
         && plan.targets.iter().all(was_offered)
         && plan.agent.iter().chain(&plan.generators).all(is_known))
@@ -293,7 +293,7 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
         return invalid("targets: one is named twice");
     }
     if let Some((target, fault)) =
-        plan.targets.iter().find_map(|target| Some((target, revision_fault(split(target).1?)?)))
+        plan.targets.iter().find_map(|target| Some((target, revision_fault(split_target(target).1?)?)))
     {
         return Err(Error::Invalid(format!("targets: {target}: {fault}")));
     }

@@ -2,7 +2,7 @@
 
 use brewbench_wire::{
     engine::Capability,
-    manifest::source::split,
+    manifest::source::split_target,
     messages::{Hello, Machine, TargetOffer},
     profile::ProfileOffer,
     scenarios,
@@ -96,7 +96,7 @@ fn lacks(size: &RunSize, machine: &Machine) -> Option<String> {
 impl<'a> Offer<'a> {
     /// Finds the offer of an agent.
     pub fn find(agent: &'a Hello, target: &str) -> Option<Self> {
-        let (name, revision) = split(target);
+        let (name, revision) = split_target(target);
         let can = |offer: &&TargetOffer| {
             revision.is_none_or(|revision| !offer.revisions.is_empty() || offer.version == revision)
         };

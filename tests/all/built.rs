@@ -43,5 +43,6 @@ async fn a_plan_may_name_revisions_of_targets_that_are_built() {
     assert!(page.contains("A revision of <a href=\"/targets/api\">api</a>"), "{page}");
     let answer = browser.get("/targets/api@main2").await;
     assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "/targets/api"), "without results");
+    assert_eq!(browser.get("/targets/none@main").await.status, StatusCode::NOT_FOUND);
     assert_eq!(browser.get("/targets/none").await.status, StatusCode::NOT_FOUND);
 }

@@ -1,5 +1,7 @@
-//! The repository of a target: a copy of the refs that may be built, updated with the system's Git.
+//! The repository of a target: a mirror of the refs that may be built, updated with the system's Git.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,6 +19,9 @@ use crate::sandbox::process::last_lines;
 /// Time for one command. A first fetch can take minutes.
 const LIMIT: Duration = Duration::from_mins(20);
 
+/// Name of the mirror's folder.
+const MIRROR: &str = "repository.git";
+
 /// Settings that no repository and no user can change: no hooks, no helpers of a transport, no submodules, nothing that
 /// goes on in the background.
 const SETTINGS: [&str; 7] = [
@@ -29,31 +34,31 @@ const SETTINGS: [&str; 7] = [
     "core.sharedRepository=0644",
 ];
 
-/// The repository of a target, and the agent's copy of it.
+/// The repository of a target, and the agent's mirror of it.
 #[derive(Debug)]
 pub struct Repository<'a> {
     source: &'a Source,
-    copy: PathBuf,
+    mirror: PathBuf,
 }
 
 impl<'a> Repository<'a> {
-    /// The copy is below the folder of the target's builds.
+    /// The mirror is in the folder of the target's builds.
     pub fn new(source: &'a Source, folder: &Path) -> Self {
-        Self { source, copy: folder.join("repository.git") }
+        Self { source, mirror: folder.join(MIRROR) }
     }
 
-    /// Returns the folder of the copy.
-    pub fn copy(&self) -> &Path {
-        &self.copy
+    /// Returns the folder of the mirror.
+    pub fn mirror(&self) -> &Path {
+        &self.mirror
     }
 
-    /// Returns a commit that the copy has.
+    /// Returns a commit that the mirror has.
     pub async fn commit(&self, id: &str) -> Result<Commit, String> {
-        let text = self.in_copy(&["show", "--no-patch", "--no-show-signature", FORMAT, id], "").await?;
+        let text = self.in_mirror(&["show", "--no-patch", "--no-show-signature", FORMAT, id], "").await?;
         Commit::read(&text).ok_or_else(|| format!("Git does not describe the commit {id}"))
     }
 
-    /// Returns the commit that a revision means now, and copies it. The error is the end of a sentence.
+    /// Returns the commit that a revision means now, and fetches it. The error is the end of a sentence.
     pub async fn resolve(&self, revision: &str) -> Result<Commit, String> {
         let (all, branch) = self.list().await?;
         let allowed = refs::allowed(&all, &self.source.refs);
@@ -73,27 +78,27 @@ impl<'a> Repository<'a> {
         Ok((refs::read(&text), head.map(str::to_owned)))
     }
 
-    /// Copies refs, and forgets those that are no longer there. A copy that can't be updated is made again.
+    /// Fetches refs, and forgets those that are no longer there. A mirror that can't be updated is replaced, once another
+    /// one is complete.
     async fn fetch(&self, refs: &Refs) -> Result<(), String> {
-        if self.copy.exists() && self.update(refs).await.is_ok() {
+        if self.mirror.exists() && self.update(refs).await.is_ok() {
             return Ok(());
         }
-        let failed = |error: std::io::Error| format!("can't use {}: {error}", self.copy.display());
-        if self.copy.exists() {
-            std::fs::remove_dir_all(&self.copy).map_err(failed)?;
-        }
-        let path = self.copy.display().to_string();
-        git(&["init", "--bare", "--quiet", "--template=", &path], "").await?;
-        user::open_path(&self.copy).map_err(failed)?;
-        self.update(refs).await
+        let new = Self { mirror: self.mirror.with_extension("new"), ..*self };
+        let failed = |error: io::Error| format!("can't use {}: {error}", self.mirror.display());
+        remove(&new.mirror).map_err(failed)?;
+        git(&["init", "--bare", "--quiet", "--template=", &new.mirror.display().to_string()], "").await?;
+        user::open_path(&new.mirror).map_err(failed)?;
+        new.update(refs).await?;
+        remove(&self.mirror).and_then(|()| fs::rename(&new.mirror, &self.mirror)).map_err(failed)
     }
 
     async fn update(&self, refs: &Refs) -> Result<(), String> {
-        let known = self.in_copy(&["for-each-ref", "--format=%(refname)"], "").await?;
+        let known = self.in_mirror(&["for-each-ref", "--format=%(refname)"], "").await?;
         let gone = known.lines().filter(|name| !refs.contains_key(*name));
         let gone: Vec<_> = gone.map(|name| format!("delete {name}\n")).collect();
         if !gone.is_empty() {
-            self.in_copy(&["update-ref", "--stdin"], &gone.concat()).await?;
+            self.in_mirror(&["update-ref", "--stdin"], &gone.concat()).await?;
         }
         let wanted: Vec<_> = refs.keys().map(|name| format!("+{name}:{name}\n")).collect();
         if wanted.is_empty() {
@@ -101,7 +106,7 @@ impl<'a> Repository<'a> {
         }
         let fetch = ["fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
         let all = [&fetch[..], &["--stdin", "--", &self.source.repository]].concat();
-        self.in_copy(&all, &wanted.concat()).await.map(drop)
+        self.in_mirror(&all, &wanted.concat()).await.map(drop)
     }
 
     /// Returns a commit by its id, if a ref that may be built leads to it.
@@ -115,16 +120,21 @@ impl<'a> Repository<'a> {
             return Err(unknown());
         }
         let object = format!("{revision}^{{commit}}");
-        let id = self.in_copy(&["rev-parse", "--verify", "--quiet", "--end-of-options", &object], "").await;
+        let id = self.in_mirror(&["rev-parse", "--verify", "--quiet", "--end-of-options", &object], "").await;
         let id = id.map_err(|_| unknown())?.trim().to_owned();
-        let leading = self.in_copy(&["for-each-ref", "--count=1", "--contains", &id], "").await?;
+        let leading = self.in_mirror(&["for-each-ref", "--count=1", "--contains", &id], "").await?;
         if leading.trim().is_empty() { Err(unknown()) } else { self.commit(&id).await }
     }
 
-    async fn in_copy(&self, arguments: &[&str], input: &str) -> Result<String, String> {
-        let copy = format!("--git-dir={}", self.copy.display());
-        git(&[&[copy.as_str()], arguments].concat(), input).await
+    async fn in_mirror(&self, arguments: &[&str], input: &str) -> Result<String, String> {
+        let folder = format!("--git-dir={}", self.mirror.display());
+        git(&[&[folder.as_str()], arguments].concat(), input).await
     }
+}
+
+/// Removes a folder, if it exists.
+fn remove(folder: &Path) -> io::Result<()> {
+    if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) }
 }
 
 /// Runs Git as the agent's user, with that user's logins. The error is Git's own.

@@ -5,30 +5,32 @@
 //! can log in. Everything that a commit can influence runs in a cage, as the user of targets, in a control group.
 
 mod artifacts;
+mod builder;
+mod cache;
 mod commit;
 mod git;
 mod refs;
-mod shelf;
-mod workshop;
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use brewbench_wire::job::Job;
-use brewbench_wire::manifest::source::{revision_fault, split};
+use brewbench_wire::manifest::source::{revision_fault, split_target};
 use brewbench_wire::outcome::Cause;
+use builder::Builder;
+use cache::BuildCache;
 use commit::Commit;
 use git::Repository;
-use shelf::Shelf;
 use tokio_util::sync::CancellationToken;
-use workshop::Workshop;
 
 use crate::host::environment::Facts;
 use crate::run::admission::find_target;
 use crate::run::context::RunContext;
 use crate::run::failure::Failure;
+use crate::sandbox::cage::user;
 use crate::series::live::Live;
-use crate::target::manifest::{Manifest, Program, Provided};
+use crate::target::manifest::{Manifest, Program, Provided, SourceBuild};
 
 /// The revision of a target that is named without one: the repository's default branch.
 const DEFAULT: &str = "HEAD";
@@ -38,7 +40,7 @@ const CANCELLED: &str = "it was cancelled";
 
 /// A target that can be started.
 #[derive(Debug)]
-pub struct Found {
+pub struct ResolvedTarget {
     /// Its manifest, with the version that was asked for.
     pub manifest: Manifest,
     /// What is known about its commit and its build.
@@ -48,61 +50,82 @@ pub struct Found {
 /// Finds the target of a job, and builds it if it has to be.
 ///
 /// Once cancelled it fails; nothing is left of a build then.
-pub async fn target(
+pub async fn resolve(
     job: &Job,
     context: &RunContext,
     live: &Live,
     cancel: &CancellationToken,
-) -> Result<Found, Failure> {
+) -> Result<ResolvedTarget, Failure> {
     let other = Failure::by(Cause::Other);
-    let (name, revision) = split(&job.spec.target);
+    let (name, revision) = split_target(&job.spec.target);
     let manifest = find_target(name, context).map_err(other)?;
-    let Some(built) = manifest.built.clone() else {
-        return match revision {
-            Some(version) if version != manifest.version => {
-                Err(other(format!("target {name} is version {} here, not {version}", manifest.version)))
-            }
-            _ => Ok(Found { manifest, facts: Facts::new() }),
-        };
-    };
-    let revision = revision.unwrap_or(DEFAULT);
-    if let Some(fault) = revision_fault(revision) {
-        return Err(Failure::by(Cause::Build)(format!("target {}: {fault}", job.spec.target)));
+    if let Some(how) = manifest.source_build.clone() {
+        let _building = context.building.lock().await;
+        let revision = revision.unwrap_or(DEFAULT);
+        return Box::pin(from_source(manifest, &how, revision, job, (context, live, cancel))).await;
     }
-    let _building = context.building.lock().await;
-    let folder = folder(context, name).map_err(other)?;
-    let repository = Repository::new(&built.source, &folder);
-    let shelf = Shelf::open(&folder).map_err(other)?;
-    let pinned = shelf.pinned(job.experiment.as_deref(), revision);
-    let commit = async {
-        if let Some(id) = pinned {
-            return repository.commit(&id).await;
+    match revision {
+        Some(version) if version != manifest.version => {
+            Err(other(format!("target {name} is version {} here, not {version}", manifest.version)))
         }
-        live.set_step(format!("Fetching {revision} of {}", built.source.repository));
-        repository.resolve(revision).await
-    };
+        _ => Ok(ResolvedTarget { manifest, facts: Facts::new() }),
+    }
+}
+
+async fn from_source(
+    manifest: Manifest,
+    how: &SourceBuild,
+    revision: &str,
+    job: &Job,
+    (context, live, cancel): (&RunContext, &Live, &CancellationToken),
+) -> Result<ResolvedTarget, Failure> {
+    let (other, refused) = (Failure::by(Cause::Other), Failure::by(Cause::Build));
+    let folder = folder(context, &manifest.name).map_err(other)?;
+    let repository = Repository::new(&how.source, &folder);
+    let cache = BuildCache::open(&folder).map_err(other)?;
+    let experiment = job.experiment.as_deref();
+    let commit = commit_of(&repository, revision, cache.pinned(experiment, revision), live);
     let commit = cancel.run_until_cancelled(commit).await.unwrap_or_else(|| Err(CANCELLED.to_owned()));
-    let commit = commit.map_err(|fault| Failure::by(Cause::Build)(format!("target {}: {fault}", job.spec.target)))?;
-    shelf.pin(job.experiment.as_deref(), revision, &commit.id).map_err(other)?;
-    let key = shelf::key(&commit.id, &built);
+    let commit = commit.map_err(|fault| refused(format!("target {}: {fault}", job.spec.target)))?;
+    cache.pin(experiment, revision, &commit.id).map_err(other)?;
+    let key = cache::key(&commit.id, how);
     let mut took = "cached".to_owned();
-    if shelf.get(&key).is_none() {
+    if cache.get(&key).is_none() {
         // It would fail for each repetition.
-        shelf.failed(job.experiment.as_deref(), &key).map_or(Ok(()), |why| Err(Failure::by(Cause::Build)(why)))?;
-        let workshop = Workshop { folder: &folder, built: &built, commit: &commit, repository: &repository };
+        cache.failed(experiment, &key).map_or(Ok(()), |why| Err(refused(why)))?;
+        let builder = Builder { folder: &folder, how, commit: &commit, repository: &repository };
         let begun = Instant::now();
-        let put = |tree: PathBuf| shelf.put(&key, &tree, &built.build.artifacts).map_err(Failure::by(Cause::Build));
-        let made = workshop.build(job, context, live, cancel).await.and_then(put);
-        if let Err(Failure { cause: Cause::Build, reason }) = &made
+        let put = |tree: PathBuf| cache.put(&key, &tree, &how.build.artifacts).map_err(refused);
+        let built = builder.build(job, context, live, cancel).await.and_then(put);
+        if let Err(Failure { cause: Cause::Build, reason }) = &built
             && !cancel.is_cancelled()
         {
-            shelf.fail(job.experiment.as_deref(), &key, reason).map_err(other)?;
+            cache.fail(experiment, &key, reason).map_err(other)?;
         }
-        made?;
+        built?;
         took = format!("built in {:.1} s", begun.elapsed().as_secs_f64());
     }
-    let place = shelf.get(&key).ok_or_else(|| other("the build is not in the cache".to_owned()))?;
-    Ok(Found { manifest: started_from(manifest, &commit, place), facts: commit.facts(&took) })
+    let place = cache.get(&key).ok_or_else(|| other("the build is not in the cache".to_owned()))?;
+    Ok(ResolvedTarget { manifest: started_from(manifest, &commit, place), facts: commit.facts(&took) })
+}
+
+/// Returns the commit that a revision means. The error is the end of a sentence.
+async fn commit_of(
+    repository: &Repository<'_>,
+    revision: &str,
+    pinned: Option<String>,
+    live: &Live,
+) -> Result<Commit, String> {
+    if let Some(fault) = revision_fault(revision) {
+        return Err(fault.to_owned());
+    }
+    if let Some(id) = &pinned
+        && let Ok(commit) = repository.commit(id).await
+    {
+        return Ok(commit);
+    }
+    live.set_step(format!("Fetching {revision}"));
+    repository.resolve(pinned.as_deref().unwrap_or(revision)).await
 }
 
 /// Returns the manifest of a build, which is started where its artifacts are.
@@ -117,10 +140,8 @@ fn started_from(manifest: Manifest, commit: &Commit, place: PathBuf) -> Manifest
 /// Creates the folder for everything about a target's builds. Its name can't leave the folder of all.
 fn folder(context: &RunContext, name: &str) -> Result<PathBuf, String> {
     let folder = context.builds.join(name);
-    std::fs::create_dir_all(&folder).map_err(|error| format!("can't create {}: {error}", folder.display()))?;
-    for above in [&context.builds, &folder] {
-        crate::sandbox::cage::user::open_path(above)
-            .map_err(|error| format!("can't open {} to targets: {error}", above.display()))?;
-    }
+    let created = fs::create_dir_all(&folder)
+        .and_then(|()| [context.builds.as_path(), &folder].into_iter().try_for_each(user::open_path));
+    created.map_err(|error| format!("can't create {}: {error}", folder.display()))?;
     Ok(folder)
 }

@@ -39,7 +39,7 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
         Provided::Kubernetes(workload) => format!("image {}", workload.image),
     };
     let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
-    if let Some(built) = &manifest.built {
+    if let Some(built) = &manifest.source_build {
         let what = format!("{} of {}", built.source.refs.join(", "), built.source.repository);
         findings.push(Finding::good("source", format!("{what}; a run names a revision, which is built then")));
         return findings;

@@ -4,6 +4,7 @@ pub mod inspection;
 pub mod k6;
 pub mod native;
 mod pause;
+mod probe;
 pub mod round;
 mod wrk;
 

@@ -16,7 +16,7 @@ use brewbench_wire::{Phase, now_ms};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::build::{self, Found};
+use crate::build::{self, ResolvedTarget};
 use crate::engine::{Engine, Report, Round};
 use crate::generators::runners::Runners;
 use crate::host::cleanup::create_run_folder;
@@ -90,9 +90,9 @@ pub(super) async fn run_with(
     let mut record = OutcomeBuilder { outcome: empty_outcome(job, context), on_phase };
     record.enter(Phase::Preparing);
     live.begin(job.run);
-    let found = Box::pin(find_target(job, context, live, cancel)).await;
-    let opened = found.and_then(|found| {
-        RunResources::open(job, context, live, found, &mut record.outcome).map_err(Failure::by(Cause::Other))
+    let resolved = Box::pin(resolve_target(job, context, live, cancel)).await;
+    let opened = resolved.and_then(|resolved| {
+        RunResources::open(job, context, live, resolved, &mut record.outcome).map_err(Failure::by(Cause::Other))
     });
     let ended = match opened {
         Err(failure) => {
@@ -123,15 +123,15 @@ pub(super) async fn run_with(
     secrets::masked(Outcome { ended, sent_at_ms: now_ms(), ..outcome }, &job.spec.parameters)
 }
 
-/// Finds the target, and builds it if it has to be, unless another agent runs it.
-async fn find_target(
+/// Resolves the target, unless another agent runs it.
+async fn resolve_target(
     job: &Job,
     context: &RunContext,
     live: &Live,
     cancel: &CancellationToken,
-) -> Result<Option<Found>, Failure> {
+) -> Result<Option<ResolvedTarget>, Failure> {
     match job.role {
-        Role::Alone | Role::Host => build::target(job, context, live, cancel).await.map(Some),
+        Role::Alone | Role::Host => build::resolve(job, context, live, cancel).await.map(Some),
         Role::Generator(_) => Ok(None),
     }
 }
@@ -220,7 +220,7 @@ impl RunResources {
         job: &Job,
         context: &RunContext,
         live: &Live,
-        found: Option<Found>,
+        resolved: Option<ResolvedTarget>,
         outcome: &mut Outcome,
     ) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
@@ -229,7 +229,8 @@ impl RunResources {
         }
         let folder = create_run_folder(&context.work_folder)?;
         let engine = Engine::for_job(job, &context.engines, folder.path())?;
-        let target = found.map(|found| prepare::target(job, context, folder.path(), found, outcome)).transpose()?;
+        let target =
+            resolved.map(|resolved| prepare::target(job, context, folder.path(), resolved, outcome)).transpose()?;
         let generator_group = prepare::open_group(job, context, ProgramRole::Generator)?;
         generator_group.bound(machine::memory_bytes());
         if job.role != Role::Host {

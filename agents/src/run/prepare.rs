@@ -7,7 +7,7 @@ use brewbench_wire::outcome::{Cores, Outcome, Placement};
 
 use super::admission::check_size;
 use super::context::RunContext;
-use crate::build::Found;
+use crate::build::ResolvedTarget;
 use crate::host::{environment, machine};
 use crate::sandbox::cage::user;
 use crate::sandbox::cores::{self, SharesWith};
@@ -22,7 +22,7 @@ pub(super) fn target(
     job: &Job,
     context: &RunContext,
     folder: &Path,
-    Found { manifest, facts }: Found,
+    ResolvedTarget { manifest, facts }: ResolvedTarget,
     outcome: &mut Outcome,
 ) -> Result<Running, String> {
     outcome.target_version.clone_from(&manifest.version);

@@ -38,12 +38,12 @@ pub struct Manifest {
     /// What identifies its code besides its command; `None` for the folder of its script.
     pub identity: Option<IdentityScope>,
     /// What it is built from; `None` if it is there.
-    pub built: Option<Built>,
+    pub source_build: Option<SourceBuild>,
 }
 
 /// What a program is built from, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Built {
+pub struct SourceBuild {
     /// The repository.
     pub source: Source,
     /// The command.
@@ -166,7 +166,7 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         build,
     } = file;
     let profile = profile.map(|profile| profile.with(&folder));
-    let mut built = None;
+    let mut source_build = None;
     let provided = match (container, vm, url, kubernetes) {
         (Some(container), ..) => Provided::Container(container::resolve(container, &folder)?),
         (None, Some(vm), ..) => Provided::Vm(vm::resolve(vm, folder, sandbox)?),
@@ -174,13 +174,14 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         (None, None, None, Some(kubernetes)) => Provided::Kubernetes(kubernetes::resolve(&kubernetes, &folder)?),
         (None, None, None, None) => {
             let sandbox = resolve_sandbox(sandbox, &folder)?;
-            built = source.zip(build).map(|(source, build)| Built { source, build, sandbox: sandbox.clone() });
+            source_build =
+                source.zip(build).map(|(source, build)| SourceBuild { source, build, sandbox: sandbox.clone() });
             Provided::Process(Program { command, env, sandbox, folder })
         }
     };
     let is_here = !matches!(provided, Provided::Url(_) | Provided::Kubernetes(_));
     let profile = profile.or_else(|| is_here.then(Profile::by_perf));
-    Ok(Manifest { name, version, revision, description, provided, ready, verify, profile, identity, built })
+    Ok(Manifest { name, version, revision, description, provided, ready, verify, profile, identity, source_build })
 }
 
 /// Resolves the paths. Fails with a sentence if one does not exist.

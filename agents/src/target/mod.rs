@@ -74,10 +74,10 @@ pub fn offers(
                     Provided::Url(_) | Provided::Kubernetes(_) => false,
                 };
                 let compiles_at_run_time = runtime::compiles_at_run_time(&manifest.provided);
-                let Manifest { name, version, description, profile, built, .. } = manifest.clone();
+                let Manifest { name, version, description, profile, source_build, .. } = manifest.clone();
                 let profile = Some(offer(profile.as_ref(), profilers));
                 let (version, revisions) =
-                    built.map_or((version, Vec::new()), |built| (SOURCE.to_owned(), built.source.refs));
+                    source_build.map_or((version, Vec::new()), |built| (SOURCE.to_owned(), built.source.refs));
                 let offer = TargetOffer {
                     name,
                     version,

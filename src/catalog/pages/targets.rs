@@ -7,7 +7,7 @@ use axum::{
     extract::{Path, State},
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_wire::{manifest::source::split, target::TargetKind};
+use brewbench_wire::{manifest::source::split_target, target::TargetKind};
 use serde::Deserialize;
 
 use crate::{
@@ -246,12 +246,14 @@ pub async fn show(
     Path(name): Path<String>,
 ) -> Result<Response> {
     let pool = &state.db.read;
-    if !crate::catalog::store::names::is_known(pool, &name).await? {
-        // Results of a revision have its name; the manifest and its page have that of the target.
-        return match split(&name) {
-            (target, Some(_)) => Ok(Redirect::to(&format!("/targets/{}", address::segment(target))).into_response()),
-            (_, None) => Err(Error::NotFound(format!("target {name:?}"))),
-        };
+    let is_known = async |name: &str| crate::catalog::store::names::is_known(pool, name).await;
+    if !is_known(&name).await? {
+        // A revision without results has no page of its own.
+        let (target, revision) = split_target(&name);
+        if revision.is_some() && is_known(target).await? {
+            return Ok(Redirect::to(&format!("/targets/{}", address::segment(target))).into_response());
+        }
+        return Err(Error::NotFound(format!("target {name:?}")));
     }
     let connected = presence.list();
     let version =

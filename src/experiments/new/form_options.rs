@@ -1,6 +1,6 @@
 //! The options of the form for a new run, and why some are unavailable. Pure.
 
-use brewbench_wire::{manifest::source::split, messages::ScriptReport, target::TargetKind};
+use brewbench_wire::{manifest::source::split_target, messages::ScriptReport, target::TargetKind};
 
 use super::draft::{Draft, Faults};
 use crate::{
@@ -55,8 +55,8 @@ impl Choice {
 pub struct Offer {
     /// Targets by name.
     pub targets: Vec<Choice>,
-    /// A target that is built from revisions, if any agent offers one.
-    pub built: Option<String>,
+    /// A target that is built from source, if an agent offers one.
+    pub from_source: Option<String>,
     /// Machine sizes, smallest first.
     pub sizes: Vec<Choice>,
     /// Scenarios by name.
@@ -78,7 +78,7 @@ pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Conn
     let options = OptionCheck { draft, connected, spec: spec(draft, &catalog.scenarios) };
     Offer {
         targets: targets(&options, catalog),
-        built: built(connected),
+        from_source: from_source(connected),
         sizes: sizes(&options, catalog),
         script: script(draft, &catalog.scenarios),
         scenarios: catalog.scenarios.iter().map(|scenario| options.scenario(scenario)).collect(),
@@ -186,7 +186,7 @@ fn describe(target: &Target) -> String {
     [Some(target.version.as_str()), kind, description].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-fn built(connected: &[(String, Connected)]) -> Option<String> {
+fn from_source(connected: &[(String, Connected)]) -> Option<String> {
     let mut offers = connected.iter().flat_map(|(_, agent)| &agent.hello.targets);
     offers.find(|offer| !offer.revisions.is_empty()).map(|offer| offer.name.clone())
 }
@@ -214,7 +214,7 @@ fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
             detail: String::new(),
             mark: Some(catalog.marks.of(name)),
             is_chosen: true,
-            obstacle: if is_known(split(name).0) { options.target(name) } else { never() },
+            obstacle: if is_known(split_target(name).0) { options.target(name) } else { never() },
         });
     }
     all

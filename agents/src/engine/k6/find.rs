@@ -1,15 +1,10 @@
 //! Checks that a program is a k6 that can run where load generators do.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use brewbench_wire::RunId;
 
 use super::version::Version;
-use crate::sandbox::cage::{Cage, user};
-use crate::sandbox::process::{Plan, Process, describe, is_script, last_lines};
-use crate::sandbox::{ProgramRole, Sandbox};
+use crate::engine::probe::ask;
+use crate::sandbox::process::{describe, is_script, last_lines};
 
 /// A shim starts a program in another folder, which the sandbox does not know.
 const NO_SHIM: &str = "if it is a shim or a wrapper, name the program that it starts with --k6 PATH (mise and asdf show \
@@ -22,22 +17,7 @@ pub(super) fn folder_of_script(path: &Path) -> Option<PathBuf> {
 
 /// Runs `k6 version` in the cage of a run, so that a k6 that can't start there is found before any run.
 pub(super) async fn read_version(path: &Path, beside: &[PathBuf]) -> Result<Version, String> {
-    let home = tempfile::tempdir().and_then(|home| user::give(home.path(), ProgramRole::Generator).map(|()| home));
-    let home = home.map_err(|error| format!("can't create a temporary folder: {error}"))?;
-    let plan = Plan {
-        program: path.to_owned(),
-        arguments: vec!["version".to_owned()],
-        environment: BTreeMap::new(),
-        folder: home.path().to_owned(),
-        cores: Vec::new(),
-        cage: Cage::generator(path, home.path(), home.path(), home.path()).widened(beside, &[]),
-    };
-    let group = Sandbox::none("k6-version").open(RunId::now(), ProgramRole::Generator);
-    let started = group.and_then(|group| Process::start(&plan, &group));
-    let mut process = started.map_err(|error| error.to_string())?;
-    let ended = tokio::time::timeout(Duration::from_secs(10), process.wait()).await;
-    let status = ended.map_err(|_| "`k6 version` timed out".to_owned())?.map_err(|error| error.to_string())?;
-    let text = process.log().await;
+    let (status, text) = ask(path, "version", beside).await?;
     if !status.success() {
         let (status, lines) = (describe(status), last_lines(&text));
         return Err(format!("`k6 version` fails in the sandbox of load generators: {status}: {lines}; {NO_SHIM}"));

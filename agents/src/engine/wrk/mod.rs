@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brewbench_wire::engine::{EngineKind, EngineOffer};
@@ -42,9 +41,10 @@ pub struct Wrk {
 /// What wrk prints at its end.
 #[derive(Debug)]
 pub struct Report {
-    output: Arc<Mutex<Option<String>>>,
     load_start_ms: Option<i64>,
-    reader: JoinHandle<()>,
+    /// Until it has been waited for.
+    reader: Option<JoinHandle<Option<String>>>,
+    output: Option<String>,
 }
 
 impl Wrk {
@@ -99,25 +99,23 @@ impl Report {
             edges.notify_one();
             now_ms
         });
-        let read = Arc::<Mutex<Option<String>>>::default();
-        let kept = Arc::clone(&read);
         let reader = tokio::spawn(async move {
             let mut text = String::new();
-            if (&mut output).take(MAX_OUTPUT).read_to_string(&mut text).await.is_ok() {
-                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-            }
+            let read = (&mut output).take(MAX_OUTPUT).read_to_string(&mut text).await;
             if let Some((clock, arrivals, edges)) = feed {
                 edges.notify_one();
                 arrivals.conclude(&WorkDone::default(), clock.now_ms());
             }
+            read.is_ok_and(|bytes| bytes > 0).then_some(text)
         });
-        Self { output: read, load_start_ms, reader }
+        Self { load_start_ms, reader: Some(reader), output: None }
     }
 
     /// Waits for the output of a process that has ended.
     pub async fn finish(&mut self) {
-        if !self.reader.is_finished() {
-            let _ = timeout(REST, &mut self.reader).await;
+        if let Some(reader) = &mut self.reader {
+            self.output = timeout(REST, reader).await.ok().and_then(Result::ok).flatten();
+            self.reader = None;
         }
     }
 
@@ -128,14 +126,15 @@ impl Report {
 
     /// Returns the output. The error is a sentence.
     pub fn summary(&self) -> Result<String, String> {
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.clone().filter(|text| !text.trim().is_empty()).ok_or_else(|| NO_SUMMARY.to_owned())
+        self.output.clone().ok_or_else(|| NO_SUMMARY.to_owned())
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        self.reader.abort();
+        if let Some(reader) = &self.reader {
+            reader.abort();
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Identified {
 pub fn identify(manifest: &Manifest, all: &[Manifest], fingerprints: &Fingerprints) -> Result<Identified, String> {
     let mut parts = Parts::new(fingerprints);
     let identity = match &manifest.provided {
-        Provided::Process(program) if let Some(built) = &manifest.built => {
+        Provided::Process(program) if let Some(built) = &manifest.source_build => {
             // No commit is built yet: how it is built identifies it until then.
             parts.text("source", &format!("{:?} {:?}", built.source, built.build));
             parts.settings(&program.command, &program.env);

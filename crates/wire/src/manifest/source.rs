@@ -101,7 +101,7 @@ fn is_below(path: &str) -> bool {
 }
 
 /// Splits the name of a target with a revision: `api@main`.
-pub fn split(target: &str) -> (&str, Option<&str>) {
+pub fn split_target(target: &str) -> (&str, Option<&str>) {
     target.split_once('@').map_or((target, None), |(name, revision)| (name, Some(revision)))
 }
 
@@ -155,8 +155,8 @@ mod tests {
             assert!(revision_fault(bad).is_some(), "{bad}");
         }
         assert!(revision_fault(&"x".repeat(101)).is_some());
-        assert_eq!(split("api@main"), ("api", Some("main")));
-        assert_eq!(split("api"), ("api", None));
+        assert_eq!(split_target("api@main"), ("api", Some("main")));
+        assert_eq!(split_target("api"), ("api", None));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The finished builds of a target, and what revisions meant in experiments. Nothing half built is on it:
-//! a build is put there whole, by renaming its folder.
+//! The finished builds of a target, and what revisions meant in experiments. No half-built one is among them:
+//! a build is stored whole, by renaming its folder.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use brewbench_wire::hex;
 use sha2::{Digest, Sha256};
 
 use super::artifacts;
-use crate::target::manifest::Built;
+use crate::target::manifest::SourceBuild;
 
 /// Most builds of a target that are kept; those used longest ago go first.
 const MOST: usize = 32;
@@ -21,21 +21,21 @@ const MOST_BYTES: u64 = 10 << 30;
 /// How long an experiment keeps its commits and failures.
 const NOTED: Duration = Duration::from_hours(24 * 90);
 
-/// The folders of a target's builds.
+/// The folders of a target's finished builds.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct BuildCache {
     done: PathBuf,
     notes: PathBuf,
 }
 
 /// Returns what a build depends on, as a name: the commit, how it is built, and what of the machine it may read.
-pub fn key(commit: &str, built: &Built) -> String {
+pub fn key(commit: &str, built: &SourceBuild) -> String {
     let how = format!("{:?}", (&built.build.command, &built.build.artifacts, &built.build.env, &built.sandbox));
     let how = hex(&Sha256::digest(how));
     format!("{commit}-{}", how.get(..12).unwrap_or_default())
 }
 
-impl Shelf {
+impl BuildCache {
     /// Opens it, and removes what an interrupted build has left.
     pub fn open(folder: &Path) -> Result<Self, String> {
         let (done, notes) = (folder.join("done"), folder.join("notes"));
@@ -43,18 +43,18 @@ impl Shelf {
         opened
             .and_then(|()| crate::sandbox::cage::user::open_path(&done))
             .map_err(|error| format!("can't create {}: {error}", done.display()))?;
-        let shelf = Self { done, notes };
-        for unfinished in entries(&shelf.done).filter(|path| path.extension().is_some_and(|end| end == "new")) {
+        let cache = Self { done, notes };
+        for unfinished in entries(&cache.done).filter(|path| path.extension().is_some_and(|end| end == "new")) {
             let _ = fs::remove_dir_all(unfinished);
         }
-        Ok(shelf)
+        Ok(cache)
     }
 
     /// Returns the folder of a build, and notes its use.
     pub fn get(&self, key: &str) -> Option<PathBuf> {
         let place = self.done.join(key);
         place.is_dir().then(|| {
-            let _ = fs::File::create(self.mark(key));
+            let _ = fs::File::create(mark(&place));
             place
         })
     }
@@ -65,27 +65,22 @@ impl Shelf {
         artifacts::copy(tree, paths, &new)?;
         let place = self.done.join(key);
         fs::rename(&new, &place).map_err(|error| format!("can't create {}: {error}", place.display()))?;
-        let _ = fs::File::create(self.mark(key));
         self.evict(key);
         Ok(())
     }
 
     /// Removes the builds that were used longest ago until the rest is small enough.
     fn evict(&self, newest: &str) {
-        let used = |path: &PathBuf| fs::metadata(path.with_extension("used")).and_then(|mark| mark.modified()).ok();
+        let used = |path: &PathBuf| fs::metadata(mark(path)).and_then(|mark| mark.modified()).ok();
         let mut builds: Vec<_> = entries(&self.done).filter(|path| path.is_dir()).collect();
         builds.sort_by_key(|path| std::cmp::Reverse((path.ends_with(newest), used(path))));
         let mut bytes = 0;
         for (index, build) in builds.iter().enumerate() {
             bytes += artifacts::bytes(build);
             if index > 0 && (index >= MOST || bytes > MOST_BYTES) {
-                let _ = fs::remove_dir_all(build).and_then(|()| fs::remove_file(build.with_extension("used")));
+                let _ = fs::remove_dir_all(build).and_then(|()| fs::remove_file(mark(build)));
             }
         }
-    }
-
-    fn mark(&self, key: &str) -> PathBuf {
-        self.done.join(key).with_extension("used")
     }
 
     /// Returns the commit that a revision meant when the experiment began here.
@@ -126,6 +121,11 @@ impl Shelf {
     fn place_of_note(&self, experiment: &str, about: &str, of: &str) -> PathBuf {
         self.notes.join(hex(&Sha256::digest(format!("{experiment}\n{about}\n{of}"))))
     }
+}
+
+/// Returns the file whose time says when a build was last used.
+fn mark(build: &Path) -> PathBuf {
+    build.with_extension("used")
 }
 
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {

@@ -1,0 +1,192 @@
+//! Builds a commit: its files are checked out and its command runs in a cage, as the user of targets, in a control group.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use brewbench_wire::job::Job;
+use brewbench_wire::outcome::Cause;
+use tokio::time::{Instant, interval, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::CANCELLED;
+use super::commit::Commit;
+use super::git::Repository;
+use crate::host::{disk, machine};
+use crate::run::context::RunContext;
+use crate::run::failure::Failure;
+use crate::sandbox::cage::{Cage, user};
+use crate::sandbox::process::{Plan, Process, describe, find_program, last_lines};
+use crate::sandbox::{Group, ProgramRole};
+use crate::series::live::Live;
+use crate::target::manifest::SourceBuild;
+
+/// A build may not leave less than this of its disk.
+const LEAST_FREE: u64 = 1 << 30;
+
+/// How often that is checked.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// Variable of a build with the id of its commit: it has the files only, without their history.
+const COMMIT: &str = "BREWBENCH_COMMIT";
+
+/// Settings of Git for a checkout, as in [`super::git`].
+const SETTINGS: [&str; 6] = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.bare=false"];
+
+/// What a build needs.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    /// The folder of the target's builds.
+    pub folder: &'a Path,
+    /// How it is built.
+    pub how: &'a SourceBuild,
+    /// What is built.
+    pub commit: &'a Commit,
+    /// Where its files are.
+    pub repository: &'a Repository<'a>,
+}
+
+/// Where a build runs, and until when.
+struct Place<'a> {
+    /// The files of the commit; they stay from build to build.
+    tree: &'a Path,
+    /// Its home, which stays, too.
+    home: &'a Path,
+    group: &'a Group,
+    deadline: Instant,
+}
+
+impl Builder<'_> {
+    /// Builds it; returns the folder with what it made. Nothing runs afterwards, whatever the build has started.
+    pub async fn build(
+        &self,
+        job: &Job,
+        context: &RunContext,
+        live: &Live,
+        cancel: &CancellationToken,
+    ) -> Result<PathBuf, Failure> {
+        let other = Failure::by(Cause::Other);
+        let [tree, home] = self.folders().map_err(other)?;
+        let group = context.sandbox.open(job.run, ProgramRole::Target);
+        let group = group.map_err(|error| other(format!("can't create the control group of a build: {error}")))?;
+        group.bound(machine::memory_bytes());
+        let deadline = Instant::now() + Duration::from_secs_f64(self.how.build.timeout_s);
+        let place = Place { tree: &tree, home: &home, group: &group, deadline };
+        let steps = Box::pin(async {
+            self.check_out(&place).await?;
+            self.compile(&place, live).await
+        });
+        let made = cancel.run_until_cancelled(steps).await.unwrap_or_else(|| Err(CANCELLED.to_owned()));
+        let cleared = group.clear().await;
+        cleared.map_err(|error| other(format!("a process of the build can't be killed: {error}")))?;
+        let short = self.commit.short();
+        made.map_err(|why| Failure::by(Cause::Build)(format!("commit {short} can't be built: {why}")))?;
+        Ok(tree)
+    }
+
+    /// Creates the folders of the files and of the home.
+    fn folders(&self) -> Result<[PathBuf; 2], String> {
+        let folders = ["tree", "home"].map(|name| self.folder.join(name));
+        for folder in &folders {
+            let created = fs::create_dir_all(folder).and_then(|()| user::give(folder, ProgramRole::Target));
+            created.map_err(|error| format!("can't create {}: {error}", folder.display()))?;
+        }
+        Ok(folders)
+    }
+
+    /// Makes the files those of the commit, but for the folders that the manifest keeps. Only what differs is written, so
+    /// that compilers see what has changed. The error is the end of a sentence.
+    async fn check_out(&self, place: &Place<'_>) -> Result<(), String> {
+        let git = find_program(Path::new("git")).ok_or("there is no git in PATH")?;
+        let [mirror, tree] = [self.repository.mirror(), place.tree].map(|path| path.display().to_string());
+        let kept = self.how.build.cache.iter().flat_map(|path| ["--exclude".to_owned(), format!("/{path}")]);
+        let read = ["read-tree", "--reset", "-u", &self.commit.id].map(str::to_owned);
+        let clean = ["clean", "-ffdxq"].map(str::to_owned).into_iter().chain(kept);
+        for words in [read.to_vec(), clean.collect()] {
+            let settings = SETTINGS.map(str::to_owned).into_iter();
+            let arguments = settings.chain([format!("--git-dir={mirror}"), format!("--work-tree={tree}")]).chain(words);
+            let mut plan = self.plan(place, git.clone(), arguments.collect());
+            let index = place.home.join("index").display().to_string();
+            plan.environment.insert("GIT_INDEX_FILE".to_owned(), index);
+            run(plan, place, |_| {}).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs the manifest's command. The error is the end of a sentence.
+    async fn compile(&self, place: &Place<'_>, live: &Live) -> Result<(), String> {
+        let build = &self.how.build;
+        let (first, rest) = build.command.split_first().ok_or("it has no command")?;
+        let name = Path::new(first);
+        let program = if name.components().count() > 1 { place.tree.join(name) } else { name.to_owned() };
+        let program = find_program(&program).ok_or_else(|| format!("program {first} not found"))?;
+        let mut plan = self.plan(place, program, rest.to_vec());
+        plan.environment.extend(build.env.clone());
+        if !build.network {
+            plan.cage = plan.cage.without_network();
+        }
+        let (live, short, begun) = (live.clone(), self.commit.short().to_owned(), Instant::now());
+        let show = move |line: &str| {
+            let shown: String = line.trim().chars().take(120).collect();
+            live.set_step(format!("Building {short}, {} s: {shown}", begun.elapsed().as_secs()));
+        };
+        run(plan, place, show).await
+    }
+
+    fn plan(&self, place: &Place<'_>, program: PathBuf, arguments: Vec<String>) -> Plan {
+        let SourceBuild { sandbox, .. } = self.how;
+        let cage = Cage::target(&program, place.tree, place.home)
+            .widened(&[self.repository.mirror().to_owned()], &[place.tree.to_owned()])
+            .widened(&sandbox.read, &sandbox.write);
+        let environment = [
+            // The system's settings can't be read here.
+            ("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()),
+            (COMMIT.to_owned(), self.commit.id.clone()),
+        ];
+        let folder = place.tree.to_owned();
+        Plan { program, arguments, environment: environment.into(), folder, cores: Vec::new(), cage }
+    }
+}
+
+/// Runs a command until it ends, its time is over or the disk is nearly full. `show` gets each line of its output. The
+/// error is the end of a sentence.
+async fn run(plan: Plan, place: &Place<'_>, mut show: impl FnMut(&str) + Send + 'static) -> Result<(), String> {
+    let name = plan.program.file_name().unwrap_or_default().display().to_string();
+    let observer = Box::new(move |line: &str| {
+        show(line);
+        true
+    });
+    let started = Process::start_observed(&plan, place.group, observer);
+    let mut process = started.map_err(|error| format!("can't start {name}: {error}"))?;
+    let ended = tokio::select! {
+        ended = timeout_at(place.deadline, process.wait()) => Some(ended),
+        () = nearly_full(place.tree) => None,
+    };
+    let stopped = match ended {
+        Some(Ok(status)) => {
+            let status = status.map_err(|error| format!("can't wait for {name}: {error}"))?;
+            if status.success() {
+                return Ok(());
+            }
+            format!("{name}: {}", describe(status))
+        }
+        Some(Err(_)) => "it took longer than build.timeout_s".to_owned(),
+        None => "it leaves less than 1 GiB of the disk".to_owned(),
+    };
+    process
+        .stop(Duration::ZERO, place.group)
+        .await
+        .map_err(|error| format!("{stopped}; can't stop {name}: {error}"))?;
+    Err(format!("{stopped}: {}", last_lines(&process.log().await)))
+}
+
+/// Waits until a folder's disk is nearly full.
+async fn nearly_full(folder: &Path) {
+    let mut checks = interval(CHECK);
+    loop {
+        checks.tick().await;
+        if disk::free(folder).is_ok_and(|free| free < LEAST_FREE) {
+            return;
+        }
+    }
+}
