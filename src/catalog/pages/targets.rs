@@ -81,6 +81,12 @@ impl Summary {
     fn address(&self) -> String {
         address::segment(&self.name)
     }
+
+    /// The version seen last; that of the last result if no agent has offered it by this name.
+    fn version(&self) -> Option<&str> {
+        let measured = || self.trend.as_ref()?.last.result.version.as_deref();
+        self.newest.as_ref().map(|target| target.version.as_str()).or_else(measured)
+    }
 }
 
 /// Results in one setting over time.
@@ -169,6 +175,7 @@ impl Version {
 }
 
 fn offered_by(connected: &[(String, Connected)], name: &str, identity: Option<&str>) -> Vec<String> {
+    let (name, _) = split_target(name);
     let offers = |agent: &Connected| {
         let is_it = |offer: &brewbench_wire::messages::TargetOffer| {
             offer.name == name && identity.is_none_or(|identity| offer.identity.text() == identity)

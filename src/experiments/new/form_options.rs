@@ -212,7 +212,7 @@ fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
         all.push(Choice {
             name: name.clone(),
             detail: String::new(),
-            mark: Some(catalog.marks.of(name)),
+            mark: None,
             is_chosen: true,
             obstacle: if is_known(split_target(name).0) { options.target(name) } else { never() },
         });

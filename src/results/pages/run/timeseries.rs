@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(titles(&charts.open), ["Throughput over time", "Latency over time", "Latency", "CPU"]);
         assert_eq!(
             titles(&charts.more),
-            ["Latency heatmap", "Latency histogram", "Memory", "Virtual users", "CPU of the machine"]
+            ["Latency heatmap", "Latency histogram", "Virtual users", "Memory", "CPU of the machine"]
         );
         let lines = &charts.lines;
         assert_eq!(lines.iter().filter(|line| line.warm_up).count(), 2);
@@ -179,6 +179,18 @@ mod tests {
             styles.dedup();
             assert_eq!(styles.len(), chart.legend.len(), "{}: {dashes:?}", chart.title);
         }
+    }
+
+    #[test]
+    fn a_run_of_a_load_generator_without_series_shows_the_usage_only() {
+        let mut series = rising();
+        for window in series.warm_up.iter_mut().chain(&mut series.measured) {
+            window.seconds.clear();
+        }
+        let charts = of(series);
+        let ids = |charts: &[Chart]| charts.iter().map(|chart| chart.id).collect::<Vec<_>>();
+        assert_eq!(ids(&charts.open), ["run-latency", "run-cpu"]);
+        assert_eq!(ids(&charts.more), ["run-memory", "run-machine"]);
     }
 
     #[test]

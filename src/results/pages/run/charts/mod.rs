@@ -34,9 +34,15 @@ pub fn over_time(run: &Run, mark: Mark, body: &SeriesBody) -> Vec<Chart> {
         return Vec::new();
     }
     let points = Points::new(body);
-    let mut charts = over_time::load(&points, body, mark);
-    charts.extend(latencies::heatmap(&points, body, mark));
-    charts.extend(latencies::histogram(body, mark));
+    // Some load generators report none; those of an unfinished run may still come.
+    let has_seconds = !run.has_ended() || body.windows().any(|window| !window.seconds.is_empty());
+    let mut charts = Vec::new();
+    if has_seconds {
+        charts.extend(over_time::load(&points, body, mark));
+        charts.extend(latencies::heatmap(&points, body, mark));
+        charts.extend(latencies::histogram(body, mark));
+        charts.push(over_time::virtual_users(&points, mark));
+    }
     charts.extend(over_time::resources(&points, run.spec.size.as_ref(), mark));
     charts
 }

@@ -22,18 +22,12 @@ pub fn load(points: &Points, series: &SeriesBody, mark: Mark) -> Vec<Chart> {
     vec![throughput(points, series, mark), latency(points, series, mark)]
 }
 
-/// Charts of resource usage.
+/// Charts of resource usage; none if nothing was sampled.
 pub fn resources(points: &Points, size: Option<&RunSize>, mark: Mark) -> Vec<Chart> {
-    let has_usage = points.has(From::Usage, "host.load") || points.has(From::Usage, "target.memory_bytes");
-    let mut charts = Vec::new();
-    if has_usage {
-        charts.extend([cpu(points, size, mark), memory(points, size, mark)]);
+    if !points.has(From::Usage, "host.load") && !points.has(From::Usage, "target.memory_bytes") {
+        return Vec::new();
     }
-    charts.push(virtual_users(points, mark));
-    if has_usage {
-        charts.push(machine(points));
-    }
-    charts
+    vec![cpu(points, size, mark), memory(points, size, mark), machine(points)]
 }
 
 fn throughput(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
@@ -162,7 +156,8 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     limit(curves::chart(head, points, &curves, y), &curves, points, ceiling)
 }
 
-fn virtual_users(points: &Points, mark: Mark) -> Chart {
+/// Chart of the virtual users.
+pub fn virtual_users(points: &Points, mark: Mark) -> Chart {
     let mut curves = vec![Curve::new("virtual users", mark.role(), "solid", From::Seconds, "vus")];
     if points.has(From::Seconds, "dropped_iterations") {
         let dropped = Curve::new("dropped iterations", "bad", "dot", From::Seconds, "dropped_iterations");
