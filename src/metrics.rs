@@ -414,6 +414,11 @@ impl Metric {
         self.def().key
     }
 
+    /// Returns its name in rules and options: the key without the unit.
+    pub fn short_key(self) -> &'static str {
+        self.key().strip_suffix("_ms").unwrap_or(self.key())
+    }
+
     /// Formats a value for a table cell.
     pub fn figure(self, value: Option<f64>) -> Figure {
         match self.def().unit {

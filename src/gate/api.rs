@@ -1,4 +1,4 @@
-//! `/api/v1/compare/gate`: the decision as JSON, Markdown for a pull request, or JUnit XML.
+//! `/api/v1/compare/gate`: the decision as JSON, Markdown for a pull request, JUnit XML or SVG.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +17,7 @@ use super::{
     decide::{Question, decide},
     junit, markdown,
     obstacle::{MIN_REPETITIONS, Suspect},
+    picture,
     rule::{Rule, metric},
     title::title,
 };
@@ -106,11 +107,12 @@ enum GateFormat {
     Json,
     Markdown,
     Junit,
+    Svg,
 }
 
 /// Decides whether a candidate is a regression: `fine`, `regression`, or `cannot_say` if the runs allow no decision.
 #[utoipa::path(get, path = "/api/v1/compare/gate", tag = "compare", params(GateQuery),
-    responses((status = 200, body = Gate, description = "or text/markdown, or application/xml"),
+    responses((status = 200, body = Gate, description = "or text/markdown, application/xml or image/svg+xml"),
         (status = 404, body = ErrorBody, description = "a baseline, experiment or run does not exist"),
         (status = 422, body = ErrorBody, description = "invalid rule, or ambiguous targets")))]
 pub async fn gate(
@@ -123,6 +125,7 @@ pub async fn gate(
         GateFormat::Json => Json(gate).into_response(),
         GateFormat::Markdown => typed("text/markdown; charset=utf-8", markdown::text(&gate)),
         GateFormat::Junit => typed("application/xml; charset=utf-8", junit::text(&gate)),
+        GateFormat::Svg => typed("image/svg+xml", picture::svg(&gate)),
     })
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use brewbench_wire::target::PARTIAL;
+
 use crate::{
     compare::selection::{By, select},
-    runs::model::Run,
+    runs::{code::code_of, model::Run},
     web::series_style::Marks,
 };
 
@@ -28,6 +30,27 @@ pub struct GateCell {
     pub baseline: Vec<Run>,
     /// Runs of the candidate.
     pub candidate: Vec<Run>,
+}
+
+impl GateCell {
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.baseline.iter().chain(&self.candidate)
+    }
+
+    /// Returns the time that its runs took, seconds.
+    pub fn measured_s(&self) -> f64 {
+        let took = |run: &Run| Some((run.finished_at_ms? - run.started_at_ms?).max(0) as f64 / 1_000.0);
+        self.runs().filter_map(took).sum()
+    }
+
+    /// Returns the code that all runs of both sides measured; none if it differs or is not known as a whole.
+    pub fn same_code(&self) -> Option<String> {
+        let is_whole = |code: &String| !code.starts_with(PARTIAL);
+        let mut codes = self.runs().filter(|run| run.counts()).map(|run| code_of(run).filter(is_whole));
+        let first = codes.next()??;
+        let both = [&self.baseline, &self.candidate].into_iter().all(|runs| runs.iter().any(Run::counts));
+        (both && codes.all(|code| code.as_ref() == Some(&first))).then_some(first)
+    }
 }
 
 /// A target in one version.

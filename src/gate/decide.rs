@@ -25,7 +25,7 @@ use crate::{
         confounders::{confounders, different_work},
         model::{Gate, MissingRepetitions, Outcome, RuleCheck},
     },
-    runs::model::Run,
+    runs::{code::describe_code, model::Run},
     web::format::plural,
 };
 
@@ -87,6 +87,10 @@ pub fn decide(question: &Question) -> Gate {
             .chain(work)
             .partition(|(one, _)| question.accept.contains(one));
         notes.extend(accepted.into_iter().map(|(_, text)| format!("{}: {text}; accepted", cell.name)));
+        if let Some(code) = cell.same_code() {
+            let code = describe_code(Some(&code));
+            notes.push(format!("{}: same binary: baseline and candidate are {code}", cell.name));
+        }
         notes.extend(obstacle::notes(cell, question.suspect));
         let refused: Vec<String> = refused.into_iter().map(|(_, text)| text).collect();
         let confounded = (!refused.is_empty()).then(|| refused.join("; "));
@@ -180,6 +184,7 @@ fn check_without_runs(rule: &Rule) -> RuleCheck {
         interval: None,
         p: None,
         reason: "baseline and candidate have no runs to compare".to_owned(),
+        measured_s: 0.0,
     }
 }
 
@@ -219,6 +224,7 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answe
         interval: ruling.interval,
         p: answer.filter(|_| obstacle.is_none()).map(|answer| answer.corrected),
         reason,
+        measured_s: cell.measured_s() / question.rules.len() as f64,
     }
 }
 

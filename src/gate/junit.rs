@@ -2,16 +2,18 @@
 
 use std::fmt::Write;
 
+use super::xml::escaped;
 use crate::gate::model::{Gate, Outcome, RuleCheck};
 
 /// Renders the file.
 pub fn text(gate: &Gate) -> String {
     let Gate { headline, title, checks, url, .. } = gate;
     let counts = format!(
-        r#"tests="{}" failures="{}" errors="{}" skipped="0" time="0""#,
+        r#"tests="{}" failures="{}" errors="{}" skipped="0" time="{:.3}""#,
         checks.len(),
         gate.count(Outcome::Regression),
-        gate.count(Outcome::CannotSay)
+        gate.count(Outcome::CannotSay),
+        gate.measured_s()
     );
     let name = escaped(title);
     let mut text = format!(
@@ -28,7 +30,8 @@ pub fn text(gate: &Gate) -> String {
 
 fn case(check: &RuleCheck) -> String {
     let RuleCheck { rule, setting, outcome, reason, repetitions: [base, new], .. } = check;
-    let head = format!("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", escaped(setting), escaped(rule));
+    let (class, name, took) = (escaped(setting), escaped(rule), check.measured_s);
+    let head = format!("    <testcase classname=\"{class}\" name=\"{name}\" time=\"{took:.3}\"");
     let detail = format!(
         "{reason}; baseline {} ({base} repetitions), candidate {} ({new} repetitions)",
         check.figure(check.baseline),
@@ -48,23 +51,6 @@ fn case(check: &RuleCheck) -> String {
     }
 }
 
-/// Escapes text for XML 1.0, which cannot represent most control characters.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\n' => safe.push_str("&#10;"),
-            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => safe.push('\u{fffd}'),
-            letter => safe.push(letter),
-        }
-    }
-    safe
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::markdown::tests::gate, *};
@@ -73,7 +59,8 @@ mod tests {
     fn every_rule_in_every_setting_is_a_case_and_cannot_say_is_an_error() {
         let text = text(&gate());
         assert_eq!(text.matches("<testcase ").count(), 3);
-        assert!(text.contains(r#"tests="3" failures="1" errors="1" skipped="0""#), "{text}");
+        assert!(text.contains(r#"tests="3" failures="1" errors="1" skipped="0" time="90.000""#), "{text}");
+        assert!(text.contains(r#"name="rps&lt;-5%" time="30.000""#), "{text}");
         assert!(text.contains(r#"name="rps&lt;-5%""#) && text.contains(r#"type="cannot_say""#), "{text}");
     }
 

@@ -3,8 +3,11 @@
 use std::fmt::Write;
 
 use crate::{
-    gate::model::{Gate, Outcome, RuleCheck},
-    web::markdown::plain,
+    gate::{
+        model::{Gate, Outcome, RuleCheck},
+        picture,
+    },
+    web::{format, markdown::plain},
 };
 
 /// Renders the comment.
@@ -15,16 +18,21 @@ pub fn text(gate: &Gate) -> String {
         Outcome::Regression => "❌",
         Outcome::CannotSay => "❔",
     };
-    let mut text = format!("### {sign} {}\n\n", plain(headline));
+    let mut text = format!("### {sign} {}\n\n{}\n\n", plain(headline), plain(title));
     // The deciding checks stay visible; passed checks are only counted.
     for check in checks.iter().filter(|check| check.outcome == *outcome && check.outcome != Outcome::Fine) {
         let _ = writeln!(text, "- `{}` at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }
+    if let Some(needed) = gate.needed() {
+        let _ = writeln!(text, "\nMeasure about {needed} repetitions per side to decide.");
+    }
+    let runs_took = format::duration(Some(gate.measured_s()));
     let _ = write!(
         text,
-        "\n<details><summary>{}, {}</summary>\n\n{}",
-        crate::web::format::plural(checks.len(), "check"),
-        plain(title),
+        "{}<details><summary>{}, measured in {}</summary>\n\n{}",
+        if text.ends_with("\n\n") { "" } else { "\n" },
+        format::plural(checks.len(), "check"),
+        runs_took.text(),
         table(checks)
     );
     if !notes.is_empty() {
@@ -37,19 +45,27 @@ pub fn text(gate: &Gate) -> String {
     text
 }
 
+/// Draws the interval; the width of the characters must be equal.
+fn picture(check: &RuleCheck) -> String {
+    let text = picture::text(check);
+    if text.is_empty() { text } else { format!("`{text}`") }
+}
+
 fn table(checks: &[RuleCheck]) -> String {
-    let mut text = "| rule | setting | baseline | candidate | difference | repetitions | |\n".to_owned();
-    text.push_str("|---|---|--:|--:|--:|--:|---|\n");
+    let mut text =
+        "| rule | setting | baseline | candidate | difference | `│` none, `┊` limit | repetitions | |\n".to_owned();
+    text.push_str("|---|---|--:|--:|--:|---|--:|---|\n");
     for check in checks {
         let [base, new] = check.repetitions;
         let _ = writeln!(
             text,
-            "| `{}` | {} | {} | {} | {} | {base} / {new} | {}: {} |",
+            "| `{}` | {} | {} | {} | {} | {} | {base} / {new} | {}: {} |",
             check.rule,
             plain(&check.setting),
             check.figure(check.baseline),
             check.figure(check.candidate),
             check.difference(),
+            picture(check),
             check.outcome.sign(),
             plain(&check.reason),
         );
@@ -77,6 +93,7 @@ pub(super) mod tests {
             p: Some(0.001),
             needed: None,
             reason: reason.to_owned(),
+            measured_s: 30.0,
         };
         Gate {
             alpha: 0.05,
@@ -111,6 +128,6 @@ pub(super) mod tests {
         let text = text(&gate());
         assert!(!text.contains("<script") && !text.contains("<b>") && !text.contains("@all"), "{text}");
         let row = text.lines().find(|line| line.starts_with("| `rps")).expect("a row");
-        assert_eq!(row.replace("\\|", "").matches('|').count(), 8, "{row}");
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 9, "{row}");
     }
 }

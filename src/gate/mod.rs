@@ -5,7 +5,7 @@
 //! wide interval, too few repetitions, invalid runs, confounders.
 //!
 //! [`rule`] parses the rules, [`cells`] finds what can be compared, [`confounders`] and [`obstacle`] what prevents it,
-//! [`decide`] decides by [`ruling`]; [`markdown`] and [`junit`] render the [`model::Gate`]. All of these are pure.
+//! [`decide`] decides by [`ruling`]; [`markdown`], [`junit`] and [`picture`] render the [`model::Gate`]. All of these are pure.
 //! [`mod@api`] loads the runs, [`mod@pages`] shows the result.
 
 pub mod api;
@@ -17,9 +17,11 @@ pub mod markdown;
 pub mod model;
 pub mod obstacle;
 pub mod pages;
+pub mod picture;
 pub mod rule;
 pub mod ruling;
 pub mod title;
+mod xml;
 
 use axum::Router;
 use utoipa_axum::{router::OpenApiRouter, routes};

@@ -84,6 +84,9 @@ pub struct RuleCheck {
     pub needed: Option<usize>,
     /// The reason for the outcome, in a sentence.
     pub reason: String,
+    /// Its share of the time that the setting's runs took, seconds; all checks together took the time of all runs.
+    #[serde(default)]
+    pub measured_s: f64,
 }
 
 impl Outcome {
@@ -125,6 +128,20 @@ impl Outcome {
 }
 
 impl Gate {
+    /// Returns the time that the runs took, seconds.
+    pub fn measured_s(&self) -> f64 {
+        self.checks.iter().map(|check| check.measured_s).sum()
+    }
+
+    /// Returns the repetitions per side that would probably decide all that is undecided; none if that is unknown or
+    /// more would not help.
+    pub fn needed(&self) -> Option<usize> {
+        let undecided = self.checks.iter().filter(|check| check.outcome == Outcome::CannotSay);
+        undecided
+            .map(|check| check.needed)
+            .try_fold(None, |most: Option<usize>, needed| Some(most.max(Some(needed?))))?
+    }
+
     /// Counts the checks with this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.checks.iter().filter(|check| check.outcome == outcome).count()

@@ -52,10 +52,17 @@ fn too_few(role: &str, runs: &[Run], suspect: Suspect) -> Option<String> {
     let excluded = Suspect::Accepted.usable(runs).len() - usable;
     let hint = match excluded {
         0 => String::new(),
-        count => format!("; {} excluded", plural(count, "suspect run")),
+        count => format!("; {} excluded{}", plural(count, "suspect run"), why_suspect(runs)),
     };
     (usable < MIN_REPETITIONS)
         .then(|| format!("too few repetitions: the {role} has {usable} of at least {MIN_REPETITIONS}{hint}"))
+}
+
+/// Returns the first reason for which a run is suspect, after a colon.
+fn why_suspect(runs: &[Run]) -> String {
+    let reasons = runs.iter().flat_map(|run| &run.reasons);
+    let first = reasons.into_iter().find(|reason| reason.verdict == Verdict::Suspect);
+    first.map_or_else(String::new, |reason| format!(": {}", reason.text))
 }
 
 /// Describes failed runs, which keep a candidate from passing: the remaining runs may be the lucky ones. If even those

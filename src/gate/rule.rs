@@ -56,11 +56,6 @@ impl Rule {
     }
 }
 
-/// Returns the name of a metric in rules: its JSON key without the unit.
-pub fn key(metric: Metric) -> &'static str {
-    metric.key().strip_suffix("_ms").unwrap_or(metric.key())
-}
-
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let way = match self.direction {
@@ -69,7 +64,7 @@ impl fmt::Display for Rule {
         };
         // Dividing by 100 and multiplying again may leave a rounding error.
         let percent = (self.limit * 1e8).round() / 1e6;
-        write!(f, "{}{way}{percent}%", key(self.metric))
+        write!(f, "{}{way}{percent}%", self.metric.short_key())
     }
 }
 
@@ -101,7 +96,7 @@ impl FromStr for Rule {
 
 impl Rule {
     fn check(&self) -> Result<(), String> {
-        let name = key(self.metric);
+        let name = self.metric.short_key();
         match (self.direction, self.metric.better()) {
             (Direction::Below, Some(Better::Lower)) => Err(format!("lower {name} is better; write {name}>5%")),
             (Direction::Above, Some(Better::Higher)) => Err(format!("higher {name} is better; write {name}<-5%")),
@@ -118,9 +113,9 @@ impl Rule {
 
 /// Returns the metric with this name in rules, with or without its unit.
 pub fn metric(name: &str) -> Result<Metric, String> {
-    let is_it = |metric: &Metric| key(*metric) == name.strip_suffix("_ms").unwrap_or(name);
+    let is_it = |metric: &Metric| metric.short_key() == name.strip_suffix("_ms").unwrap_or(name);
     metrics::compared().find(is_it).ok_or_else(|| {
-        let all: Vec<&str> = metrics::compared().map(key).collect();
+        let all: Vec<&str> = metrics::compared().map(Metric::short_key).collect();
         format!("unknown metric {name:?}; use one of {}", all.join(", "))
     })
 }
@@ -152,7 +147,7 @@ mod tests {
     fn every_metric_has_a_rule_that_round_trips() {
         for metric in metrics::compared() {
             let way = if metric.better() == Some(Better::Higher) { "<-1.1%" } else { ">1.1%" };
-            let text = format!("{}{way}", key(metric));
+            let text = format!("{}{way}", metric.short_key());
             assert_eq!((rule(&text).metric, rule(&text).to_string()), (metric, text));
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use brewbench_wire::manifest::source::split_target;
+
 use crate::{
     baselines::resolve::{Kind, Resolved},
     runs::{
@@ -60,16 +62,24 @@ fn targets(runs: &[&Run]) -> String {
     let names: BTreeSet<String> = runs
         .iter()
         .filter(|run| run.version.is_some() || runs.iter().all(|run| run.version.is_none()))
-        .map(|run| {
-            run.version
-                .as_ref()
-                .map_or_else(|| run.spec.target.clone(), |version| format!("{} ({version})", run.spec.target))
-        })
+        .map(|run| name(run))
         .collect();
     match names.len() {
         0 => "nothing".to_owned(),
         1..=MAX_TARGETS => names.into_iter().collect::<Vec<_>>().join(" and "),
         count => format!("{count} targets"),
+    }
+}
+
+/// Returns the name and version of a target; of one that is named by its commit, the commit once.
+fn name(run: &Run) -> String {
+    let target = &run.spec.target;
+    let Some(version) = &run.version else { return target.clone() };
+    match split_target(target) {
+        (name, Some(revision)) if revision.starts_with(version) || version.starts_with(revision) => {
+            format!("{name}@{version}")
+        }
+        _ => format!("{target} ({version})"),
     }
 }
 
@@ -92,6 +102,10 @@ mod tests {
         let version = |target: &str, version: &str| Run { version: Some(version.to_owned()), ..run(target, 1) };
         let (main, pr) = (version("svc-main", "v1"), version("svc-pr", "v2"));
         assert_eq!(of(&(&experiment, main.clone()), &(&experiment, pr.clone())), "svc-pr (v2) against svc-main (v1)");
+        let commit = "8f2c1d0a9b7c";
+        let (old, new) = (version("svc@main", "0123456789ab"), version(&format!("svc@{commit}ddee"), commit));
+        let expected = "svc@8f2c1d0a9b7c against svc@main (0123456789ab)";
+        assert_eq!(of(&(&experiment, old), &(&experiment, new)), expected);
         let elsewhere = Run { agent: Some("laptop".to_owned()), ..pr };
         let expected = "svc-pr (v2) on laptop against svc-main (v1) on bench-01";
         assert_eq!(of(&(&experiment, main.clone()), &(&experiment, elsewhere)), expected);

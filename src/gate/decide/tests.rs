@@ -27,7 +27,8 @@ fn base(count: u32) -> Vec<Run> {
 }
 
 fn new(count: u32, factor: f64) -> Vec<Run> {
-    repeated(count, |n| faster(Run { id: format!("new-{n}").into(), ..run("servy", n) }, factor))
+    let other = |n| Run { id: format!("new-{n}").into(), target_identity: Some("b".repeat(64)), ..run("servy", n) };
+    repeated(count, |n| faster(other(n), factor))
 }
 
 fn cell(baseline: Vec<Run>, candidate: Vec<Run>) -> GateCell {
@@ -191,7 +192,7 @@ fn suspect_runs_count_only_if_accepted() {
     let gate = decide(&question(&rules, &cells, &known));
     assert_eq!(gate.outcome, Outcome::CannotSay);
     let reason = &reasons(&gate)[0].1;
-    assert!(reason.ends_with("has 0 of at least 4; 6 suspect runs excluded"), "{reason}");
+    assert!(reason.ends_with("has 0 of at least 4; 6 suspect runs excluded: shared cores"), "{reason}");
     let accepted = Question { suspect: Suspect::Accepted, ..question(&rules, &cells, &known) };
     assert_eq!(decide(&accepted).outcome, Outcome::Fine);
 }
@@ -244,14 +245,15 @@ fn invalid_failed_and_unfinished_runs_cannot_say() {
 #[test]
 fn a_failed_run_of_the_candidate_is_not_fine_even_if_the_others_are() {
     let with = |last: Vec<Run>| decided(&["rps<-5%"], &[cell(base(10), [new(10, 1.0), last].concat())], &[]);
-    let died = failed(run("servy", 11), "it died");
+    let last = new(11, 1.0).remove(10);
+    let died = failed(last.clone(), "it died");
     let (outcome, reason) = reasons(&with(vec![died.clone()])).remove(0);
     assert_eq!(outcome, Outcome::CannotSay);
     assert!(
         reason.starts_with("1 run of the candidate without valid results, the first: it died; the other runs: "),
         "{reason}"
     );
-    let retry = Run { id: "retry".to_owned().into(), retry_of: Some(died.id.clone()), ..run("servy", 11) };
+    let retry = Run { id: "retry".to_owned().into(), retry_of: Some(died.id.clone()), ..last };
     assert_eq!(with(vec![died.clone(), retry]).outcome, Outcome::Fine);
     let cancelled = Run { phase: Phase::Cancelled, ..died };
     assert_eq!(with(vec![cancelled]).outcome, Outcome::Fine);
@@ -286,6 +288,18 @@ fn a_setting_without_a_counterpart_cannot_say_and_a_regression_elsewhere_wins() 
     assert_eq!(gate.outcome, Outcome::Regression);
     let only_base = decided(&["rps<-5%"], &[cell(base(10), new(10, 1.0)), cell(other(base(10)), Vec::new())], &[]);
     assert_eq!((only_base.outcome, only_base.notes.len()), (Outcome::Fine, 1));
+}
+
+#[test]
+fn two_commits_with_the_same_binary_are_named_so() {
+    let noted = |candidate: Vec<Run>| {
+        let notes = decided(&["rps<-5%"], &[cell(base(6), candidate)], &[]).notes;
+        notes.iter().any(|note| note.contains("same binary"))
+    };
+    let same = || new(6, 1.0).into_iter().map(|run| Run { target_identity: base(1)[0].target_identity.clone(), ..run });
+    assert!(noted(same().collect()) && !noted(new(6, 1.0)) && !noted(Vec::new()));
+    let unknown = |(place, run): (usize, Run)| if place == 3 { Run { target_identity: None, ..run } } else { run };
+    assert!(!noted(same().enumerate().map(unknown).collect()));
 }
 
 #[test]
