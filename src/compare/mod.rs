@@ -17,6 +17,7 @@ pub mod cell;
 pub mod charts;
 pub mod chosen;
 pub mod ci;
+pub mod commits;
 pub mod comparability;
 pub mod comparison_context;
 pub mod context;

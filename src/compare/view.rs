@@ -8,7 +8,9 @@ use super::{
     address::Address,
     answer::{Answer, Headline},
     cell::{Cell, Row, rows},
-    charts, differences, equal_work, headline,
+    charts,
+    commits::{self, Commits},
+    differences, equal_work, headline,
     matrix::Matrix,
     metric::Metric,
     notes, past,
@@ -47,6 +49,9 @@ pub struct Comparison {
     pub shared: String,
     /// The compared subjects, by name.
     pub subjects: Vec<Subject>,
+    /// The commits of targets that were built from a repository; null if none was.
+    #[serde(default)]
+    pub commits: Option<Commits>,
     /// Key of the subject that differences are relative to.
     pub baseline: Option<String>,
     /// What distinguishes the subjects.
@@ -145,9 +150,7 @@ impl Comparison {
                 row.confounders = comparability::confounders(row, by, &known.environments);
                 row.work = equal_work::different_work(row, &subjects, known);
             }
-            for cell in &mut row.cells {
-                cell.noise = past::noise_of(cell.counting(), &known.history);
-            }
+            row.cells.iter_mut().for_each(|cell| cell.noise = past::noise_of(cell.counting(), &known.history));
         }
         let compared = Base { subject: base, is_chosen: chosen.is_some() };
         let questions = significance::answer(&mut rows, compared, options, known);
@@ -170,6 +173,7 @@ impl Comparison {
         Self {
             title: headline::title(&subjects, base, by),
             shared: headline::in_common(&rows),
+            commits: commits::commits(&rows, base, &known.environments),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
             answer,
             notes,

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use brewbench_wire::{
     engine::EngineKind,
     load::{Load, Shape},
+    manifest::source::split_target,
+    messages::TargetOffer,
     run_spec::HttpVersion,
 };
 
@@ -89,9 +91,13 @@ impl<'a> Baseline<'a> {
         let mut loads = self.several("loads", plan.loads, |run| run.spec.load.clone(), describe_load)?;
         loads.sort_by_key(|load| load.shape().map(Shape::peak));
         let own = self.targets()?;
-        let is_own = |name: &&String| own.iter().any(|target| target.name == **name);
+        let is_own = |name: &&String| own.iter().any(|target| target.name == **name || target.key() == **name);
         let candidates = plan.targets.iter().filter(|name| !is_own(name)).cloned();
-        let targets = own.iter().map(|target| target.name.clone()).chain(candidates).collect();
+        let named = |target: &Versioned| {
+            // A revision may lead to another commit by now; the version is the commit.
+            if target.name.contains('@') { target.key() } else { target.name.clone() }
+        };
+        let targets = own.iter().map(named).chain(candidates).collect();
         // Both are measured again, so a duet needs no baseline that was measured in one.
         let duet = plan.duet || self.runs.iter().all(|run| run.spec.duet);
         let plan = Plan { targets, sizes, scenario, parameters, loads, duet, ..plan };
@@ -244,21 +250,46 @@ impl Completed {
             (Some(_), Some(other)) if plan.spread => {
                 Err(format!("spread: {other} offers another version of the baseline's targets; omit spread"))
             }
-            (Some((name, _)), Some(_)) => Ok(Plan { agent: Some(name.clone()), agent_label: None, ..plan }),
-            _ => Ok(plan),
+            (Some((name, agent)), Some(_)) => {
+                Ok(Plan { agent: Some(name.clone()), agent_label: None, ..with_commits(plan, &targets, agent) })
+            }
+            (Some((_, agent)), None) => Ok(with_commits(plan, &targets, agent)),
+            (None, _) => Ok(plan),
         }
     }
 }
 
+/// Names the commits of a baseline's targets that were built from the default branch, which may have moved on.
+fn with_commits(mut plan: Plan, targets: &[Versioned], agent: &Connected) -> Plan {
+    for target in targets {
+        if let Some(name) = plan.targets.iter_mut().find(|name| **name == target.name)
+            && target.is_built_by(agent)
+        {
+            *name = target.key();
+        }
+    }
+    plan
+}
+
 impl Versioned {
-    fn is_offered(&self, agent: &Connected) -> bool {
-        let matches = |version: &str| self.version.as_ref().is_none_or(|wanted| wanted == version);
-        agent.hello.targets.iter().any(|offer| offer.name == self.name && matches(&offer.version))
+    fn base_name(&self) -> &str {
+        split_target(&self.name).0
     }
 
-    fn describe(&self) -> String {
+    fn is_built_by(&self, agent: &Connected) -> bool {
+        agent.hello.targets.iter().any(|offer| offer.name == self.base_name() && !offer.revisions.is_empty())
+    }
+
+    fn is_offered(&self, agent: &Connected) -> bool {
+        let matches = |version: &str| self.version.as_ref().is_none_or(|wanted| wanted == version);
+        let is_here = |offer: &TargetOffer| offer.name == self.base_name() && matches(&offer.version);
+        self.is_built_by(agent) || agent.hello.targets.iter().any(is_here)
+    }
+
+    /// Returns the name that measures its version again.
+    fn key(&self) -> String {
         match &self.version {
-            Some(version) => format!("{}@{version}", self.name),
+            Some(version) => format!("{}@{version}", self.base_name()),
             None => self.name.clone(),
         }
     }
@@ -269,7 +300,7 @@ fn missing(name: &str, targets: &[Versioned], agents: &[&(String, Connected)]) -
     let offers = || agents.iter().flat_map(|(_, agent)| &agent.hello.targets);
     let nowhere = targets.iter().find(|target| !agents.iter().any(|(_, agent)| target.is_offered(agent)));
     let Some(target) = nowhere else {
-        let all = targets.iter().map(Versioned::describe).collect::<Vec<_>>().join(", ");
+        let all = targets.iter().map(Versioned::key).collect::<Vec<_>>().join(", ");
         return format!("against: no connected agent offers all targets of {name:?}: {all}");
     };
     let mut offered: Vec<String> = offers().map(|offer| format!("{}@{}", offer.name, offer.version)).collect();
@@ -281,7 +312,7 @@ fn missing(name: &str, targets: &[Versioned], agents: &[&(String, Connected)]) -
     } else {
         ""
     };
-    format!("against: no connected agent offers {} of {name:?}; offered: {offered}{hint}", target.describe())
+    format!("against: no connected agent offers {} of {name:?}; offered: {offered}{hint}", target.key())
 }
 
 #[cfg(test)]

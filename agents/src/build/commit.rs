@@ -1,5 +1,7 @@
 //! A commit, as Git describes it. Pure.
 
+use brewbench_wire::manifest::source::Source;
+
 use crate::host::environment::Facts;
 
 /// Characters of an id that a version has.
@@ -38,13 +40,14 @@ impl Commit {
     }
 
     /// Returns facts about it and about its build.
-    pub fn facts(&self, build: &str) -> Facts {
+    pub fn facts(&self, build: &str, source: &Source) -> Facts {
         let facts = [
-            ("target.commit_subject", self.subject.as_str()),
-            ("target.commit_time", self.time.as_str()),
-            ("before.build", build),
+            ("target.commit_subject", Some(self.subject.as_str())),
+            ("target.commit_time", Some(self.time.as_str())),
+            ("target.compare_url", source.compare_url.as_deref()),
+            ("before.build", Some(build)),
         ];
-        facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+        facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect()
     }
 }
 

@@ -106,7 +106,7 @@ async fn from_source(
         took = format!("built in {:.1} s", begun.elapsed().as_secs_f64());
     }
     let place = cache.get(&key).ok_or_else(|| other("the build is not in the cache".to_owned()))?;
-    Ok(ResolvedTarget { manifest: started_from(manifest, &commit, place), facts: commit.facts(&took) })
+    Ok(ResolvedTarget { manifest: started_from(manifest, &commit, place), facts: commit.facts(&took, &how.source) })
 }
 
 /// Returns the commit that a revision means. The error is the end of a sentence.

@@ -117,6 +117,7 @@ pub(super) fn label(name: &str) -> String {
         "target.base_url" => "base URL",
         "target.commit_subject" => "commit",
         "target.commit_time" => "commit time",
+        "target.compare_url" => "compare URL",
         "target.image_id" => "image ID",
         "target.image_digests" => "registry digests",
         "container.cpus" | "guest.cpus" | "node.cpus" => "CPUs",

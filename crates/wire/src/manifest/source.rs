@@ -20,6 +20,10 @@ pub struct Source {
     /// The branches and tags that may be built, with `*` for any part of a name: `main`, `v*`, `refs/pull/*/head`.
     /// Commits must be reachable from one of them.
     pub refs: Vec<String>,
+    /// URL of the changes between two commits, with `{base}` and `{head}`:
+    /// `https://github.com/acme/api/compare/{base}...{head}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compare_url: Option<String>,
 }
 
 /// `[build]`: how a commit becomes a program.
@@ -56,7 +60,7 @@ fn is_timeout_s(seconds: &f64) -> bool {
 impl Source {
     /// Explains why it is invalid; the sentence starts with the field.
     pub(super) fn fault(&self) -> Option<String> {
-        let Self { repository, refs } = self;
+        let Self { repository, refs, compare_url } = self;
         let is_plain = |text: &str| !text.is_empty() && !text.starts_with('-') && !text.chars().any(char::is_control);
         if !is_plain(repository) {
             return Some("source.repository: must be the URL or the path of a Git repository".to_owned());
@@ -67,6 +71,13 @@ impl Source {
         }
         if refs.is_empty() {
             return Some("source.refs: name a branch or tag; `refs = [\"*\"]` allows all".to_owned());
+        }
+        let is_link = |url: &String| {
+            let is_web = url.starts_with("https://") || url.starts_with("http://");
+            is_web && is_plain(url) && ["{base}", "{head}"].iter().all(|part| url.contains(part))
+        };
+        if !compare_url.as_ref().is_none_or(is_link) {
+            return Some("source.compare_url: must be a URL with {base} and {head}".to_owned());
         }
         let bad = refs.iter().find(|pattern| revision_fault(&pattern.replace('*', "x")).is_some())?;
         Some(format!("source.refs: {bad:?} is no name of a branch or tag"))
@@ -125,7 +136,19 @@ mod tests {
 
     fn source(repository: &str, refs: &[&str]) -> Option<String> {
         let refs = refs.iter().map(|&pattern| pattern.to_owned()).collect();
-        Source { repository: repository.to_owned(), refs }.fault()
+        Source { repository: repository.to_owned(), refs, compare_url: None }.fault()
+    }
+
+    #[test]
+    fn a_compare_url_leads_to_a_page_and_has_both_commits() {
+        let of = |url: &str| {
+            let (repository, refs) = ("/srv/api.git".to_owned(), vec!["main".to_owned()]);
+            Source { repository, refs, compare_url: Some(url.to_owned()) }.fault()
+        };
+        assert_eq!(of("https://git.example.com/api/compare/{base}...{head}"), None);
+        for bad in ["javascript:{base}{head}", "https://git.example.com/{head}", "{base}{head}"] {
+            assert!(of(bad).is_some_and(|fault| fault.starts_with("source.compare_url: ")), "{bad}");
+        }
     }
 
     #[test]
