@@ -142,6 +142,7 @@ fn detected(points: &[Point], metric: Metric, shift: &Shift, annotated: Option<&
         improved: improved(metric, shift.after > shift.before),
         found: true,
         annotation: annotated.map(|annotated| annotated.annotation.clone()),
+        bisect: None,
     }
 }
 
@@ -163,6 +164,7 @@ fn only_annotated(points: &[Point], metric: Metric, annotated: &AnnotatedChange)
         improved: improved(metric, annotated.rise),
         found: false,
         annotation: Some(annotated.annotation.clone()),
+        bisect: None,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     compare::metric::Metric,
     runs::model::Run,
     trends::{
-        cell,
+        bisect, cell,
         cell::{KnownCell, TrendCell},
         history,
         model::{MAX_LISTED, MAX_RUNS, RECENT, Trend, TrendInfo},
@@ -68,7 +68,10 @@ pub(crate) async fn trend(state: &AppState, target: &str, cell: &str, metric: Me
     let url = format!("{}?metric={}", address(state, &known.cell)?, metric.key());
     let work = move || {
         let points = history::points(&runs, metric);
-        let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &annotated));
+        let (spans, mut changes) = (history::spans(&points), history::changes(&points, metric, &annotated));
+        for change in &mut changes {
+            change.bisect = runs.last().and_then(|run| bisect::command(change, metric, run));
+        }
         Trend { cell: known.cell, metric, url, points, spans, changes }
     };
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)

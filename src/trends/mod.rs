@@ -9,6 +9,7 @@
 //! a user wants on the dashboard.
 
 pub mod api;
+pub mod bisect;
 pub mod cell;
 pub mod charts;
 pub mod history;

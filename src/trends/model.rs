@@ -144,6 +144,9 @@ pub struct Change {
     pub found: bool,
     /// Its annotation.
     pub annotation: Option<Annotation>,
+    /// The command that finds the commit; null unless the target is worse since another commit of a repository.
+    #[serde(default)]
+    pub bisect: Option<String>,
 }
 
 /// The end of an episode: a change that was undone within a few points.

@@ -11,7 +11,7 @@ use super::table::{self, cut, left, plain, table};
 use crate::{
     common::Common,
     connection::{Connection, encoded},
-    run::which::full_id,
+    run::which::{experiment_id, full_id},
 };
 
 /// Manage baselines.
@@ -64,7 +64,11 @@ impl Baseline {
             Self::New { common, name, ids, experiment } => {
                 let connection = common.connect()?;
                 let runs = full_ids(&connection, &ids).await?;
-                let body = BaselineRuns { runs, experiments: experiment };
+                let mut experiments = Vec::new();
+                for id in experiment {
+                    experiments.push(experiment_id(&connection, &id).await?.to_string());
+                }
+                let body = BaselineRuns { runs, experiments };
                 let request = connection.client.request(Method::PUT, &path(&name)).json(&body);
                 let set: BaselineData = connection.client.json(request).await?;
                 common.print(&set, |set| format!("{}\n", summary(set)))

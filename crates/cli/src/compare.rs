@@ -15,10 +15,14 @@ use clap::{Args, builder::PossibleValuesParser, error::ErrorKind};
 use reqwest::Method;
 
 use super::{
-    gate::Gate,
+    gate::{Gate, Unusable, exit_code},
     table::{at_spaces, cut_middle, figure, plain, short_id, table},
 };
-use crate::{common::Common, connection::Connection, run::which::full_id};
+use crate::{
+    common::Common,
+    connection::Connection,
+    run::which::{experiment_id, full_id},
+};
 
 /// Compare runs; with --candidate, pass or fail a candidate for CI.
 #[derive(Debug, Args)]
@@ -56,6 +60,10 @@ impl Compare {
         if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
             return Ok(gate.run(&common, baseline, candidate, how.primary.as_deref()).await);
         }
+        if !gate.rules.fail_on.is_empty() {
+            let missing = Unusable("--fail-on needs --baseline and --candidate".to_owned());
+            return Ok(exit_code(Err(missing.into())));
+        }
         let connection = common.connect()?;
         let query = which.query(&connection, baseline, how).await?;
         if script_metrics {
@@ -78,7 +86,7 @@ pub type Query = Vec<(&'static str, String)>;
 pub struct RunSelection {
     /// Run ids, or their last characters
     ids: Vec<String>,
-    /// Add the runs of this experiment; repeatable
+    /// Add the runs of this experiment, `last` for the newest; repeatable
     #[arg(long, value_name = "ID")]
     experiment: Vec<String>,
     /// Add the runs of this baseline; repeatable
@@ -124,7 +132,9 @@ impl RunSelection {
         }
         let mut query: Query = Vec::new();
         query.extend((!full.is_empty()).then(|| ("runs", joined(&full))));
-        query.extend(experiment.iter().map(|id| ("experiments", id.clone())));
+        for id in experiment {
+            query.push(("experiments", experiment_id(connection, id).await?.to_string()));
+        }
         query.extend(runs_of.iter().map(|name| ("baselines", name.clone())));
         query.extend(baseline.map(|baseline| ("baseline", baseline)));
         let CompareFlags { min_effect, primary, by, allow_confounders } = how;
@@ -159,7 +169,7 @@ pub fn text(comparison: &Comparison) -> String {
     for note in &comparison.notes {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
         if let Some([run, with]) = &note.environments {
-            let [run, with] = [run, with].map(|id| plain(&short_id(id)));
+            let [run, with] = [run, with].map(|id| plain(&short_id(id.as_str())));
             let _ = writeln!(text, "  details: brewbench run environment {run} {with}");
         }
     }

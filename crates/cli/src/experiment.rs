@@ -4,6 +4,7 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::bail;
 use brewbench::{
+    app::ids::ExperimentId,
     experiments::{
         describe::describe_plan,
         knee::history::RateStep,
@@ -13,6 +14,7 @@ use brewbench::{
     },
     runs::model::{NoteText, RunList},
 };
+use brewbench_io::client::Client;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
@@ -20,7 +22,7 @@ use super::{
     compare, duration, files, progress,
     table::{self, cut, table},
 };
-use crate::{common::Common, connection::encoded, exit_code::judge};
+use crate::{common::Common, connection::encoded, exit_code::judge, run::which::experiment_id};
 
 /// Manage experiments.
 #[derive(Debug, Subcommand)]
@@ -45,7 +47,7 @@ pub enum Experiment {
         /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The experiment's id
+        /// The experiment's id, its last characters, or `last`
         id: String,
     },
     /// Follow the progress of an experiment until it ends
@@ -53,7 +55,7 @@ pub enum Experiment {
         /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The experiment's id
+        /// The experiment's id, its last characters, or `last`
         id: String,
     },
     /// Pause an experiment: start no more of its runs. A run in progress finishes
@@ -65,7 +67,7 @@ pub enum Experiment {
         /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The experiment's id
+        /// The experiment's id, its last characters, or `last`
         id: String,
         /// Repetitions to add to each cell
         #[arg(long, value_name = "N")]
@@ -88,7 +90,7 @@ pub enum Experiment {
         /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The experiment's id
+        /// The experiment's id, its last characters, or `last`
         id: String,
         /// The note as Markdown; `-` reads standard input, "" removes the note [default: print the note]
         text: Option<String>,
@@ -100,7 +102,7 @@ pub enum Experiment {
 pub struct Named {
     #[command(flatten)]
     common: Common,
-    /// The experiment's id
+    /// The experiment's id, its last characters, or `last`
     id: String,
 }
 
@@ -120,7 +122,7 @@ pub struct LabelCommand {
     common: Common,
     /// The label
     label: String,
-    /// The experiment's id
+    /// The experiment's id, its last characters, or `last`
     id: String,
 }
 
@@ -147,7 +149,9 @@ impl Experiment {
 async fn list(common: &Common, before: Option<String>, label: Option<String>, limit: u32) -> anyhow::Result<()> {
     let connection = common.connect()?;
     let mut query = vec![("limit", limit.to_string())];
-    query.extend(before.map(|id| ("before", id)));
+    if let Some(id) = before {
+        query.push(("before", experiment_id(&connection, &id).await?.to_string()));
+    }
     query.extend(label.map(|label| ("label", label)));
     let request = connection.client.request(Method::GET, "api/v1/experiments").query(&query);
     let list: ExperimentList = connection.client.json(request).await?;
@@ -161,17 +165,24 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
     let head = ["id", "name", ">runs"];
     let row = |info: &ExperimentInfo| {
         let ended = format!("{}/{}", info.progress.ended, info.progress.total);
-        vec![info.experiment.id.to_string(), cut(&info.experiment.name, 30), ended]
+        vec![table::short_id(info.experiment.id.as_str()), cut(&info.experiment.name, 50), ended]
     };
     let rows = table(&head, experiments, row);
-    // Ids are long: results beside them would not fit 80 columns.
+    // Results beside them would not fit 80 columns.
     table::with_below(&rows, experiments.iter().map(|info| table::plain(&info.verdict)))
+}
+
+/// Connects, and finds the full id of an experiment.
+async fn open(common: &Common, id: &str) -> anyhow::Result<(Client, ExperimentId)> {
+    let connection = common.connect()?;
+    let id = experiment_id(&connection, id).await?;
+    Ok((connection.client, id))
 }
 
 impl LabelCommand {
     async fn run(self, method: Method) -> anyhow::Result<()> {
         let Self { common, label, id } = self;
-        let client = common.connect()?.client;
+        let (client, id) = open(&common, &id).await?;
         let path = format!("api/v1/experiments/{id}/labels/{}", encoded(&label));
         let experiment: ExperimentWithRuns = client.json(client.request(method, &path)).await?;
         common.print(&experiment, |shown| match shown.experiment.labels.as_slice() {
@@ -184,22 +195,22 @@ impl LabelCommand {
 impl Named {
     async fn post(self, action: &str) -> anyhow::Result<()> {
         let Self { common, id } = self;
-        let client = common.connect()?.client;
+        let (client, id) = open(&common, &id).await?;
         let experiment: ExperimentWithRuns = client.post(&format!("api/v1/experiments/{id}/{action}"), &()).await?;
         common.print(&experiment, head)
     }
 }
 
 async fn add(common: &Common, id: &str, repetitions: u32) -> anyhow::Result<()> {
-    let client = common.connect()?.client;
+    let (client, id) = open(common, id).await?;
     let path = format!("api/v1/experiments/{id}/repetitions");
     let experiment: ExperimentWithRuns = client.post(&path, &AddRepetitions { repetitions }).await?;
     common.print(&experiment, head)
 }
 
 async fn cancel(named: Named) -> anyhow::Result<()> {
-    let client = named.common.connect()?.client;
-    let experiment: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{}", named.id)).await?;
+    let (client, id) = open(&named.common, &named.id).await?;
+    let experiment: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
     let rest = experiment.progress.total - experiment.progress.ended;
     eprint!("Cancel the {rest} unfinished runs of {}? [y/N] ", table::plain(&experiment.experiment.name));
     let mut answer = String::new();
@@ -207,11 +218,12 @@ async fn cancel(named: Named) -> anyhow::Result<()> {
     if !matches!(answer.trim(), "y" | "Y" | "yes") {
         bail!("not confirmed; nothing was cancelled");
     }
-    named.post("cancel").await
+    // The one that was confirmed: there may be a newer one by now.
+    Named { id: id.to_string(), ..named }.post("cancel").await
 }
 
 async fn set_note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result<()> {
-    let client = common.connect()?.client;
+    let (client, id) = open(common, id).await?;
     let path = format!("api/v1/experiments/{id}");
     let experiment: ExperimentWithRuns = match text {
         None => client.get(&path).await?,
@@ -224,7 +236,7 @@ async fn set_note(common: &Common, id: &str, text: Option<String>) -> anyhow::Re
 }
 
 async fn watch(common: &Common, id: &str) -> anyhow::Result<ExitCode> {
-    let client = common.connect()?.client;
+    let (client, id) = open(common, id).await?;
     // Reports an unknown id at once, instead of retrying.
     let found: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
     let ended = progress::wait(&client, &found.experiment.id).await?;
@@ -237,8 +249,8 @@ async fn watch(common: &Common, id: &str) -> anyhow::Result<ExitCode> {
 }
 
 async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
-    let connection = common.connect()?;
-    let experiment: ExperimentWithRuns = connection.client.get(&format!("api/v1/experiments/{id}")).await?;
+    let (client, id) = open(common, id).await?;
+    let experiment: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
     if common.json {
         return common.print(&experiment, |_| String::new());
     }
@@ -247,7 +259,7 @@ async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     // The comparison may be refused, e.g. because it is too large: the rest is still useful.
-    match compare::fetch(&connection.client, &[("experiments", id.to_owned())]).await {
+    match compare::fetch(&client, &[("experiments", id.to_string())]).await {
         Ok(comparison) => print!("{}", compare::text(&comparison)),
         Err(fault) => println!("not compared: {fault:#}"),
     }

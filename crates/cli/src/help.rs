@@ -7,7 +7,7 @@ use clap::Command;
 /// The commands in groups.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start", &["demo", "serve", "agent", "login"]),
-    ("Measure", &["run", "experiment", "load", "compare", "baseline", "difference", "report", "share"]),
+    ("Measure", &["run", "experiment", "load", "compare", "bisect", "baseline", "difference", "report", "share"]),
     ("Watch", &["trend", "profile", "queue", "alert", "search"]),
     ("Define", &["target", "scenario", "size"]),
     (

@@ -6,6 +6,7 @@ pub mod alert;
 pub mod audit;
 pub mod backup;
 pub mod baseline;
+pub mod bisect;
 pub mod check;
 pub mod common;
 pub mod compare;
@@ -85,6 +86,8 @@ enum Command {
     Load(load::LoadCommand),
     /// Compare runs; with --candidate, pass or fail a candidate for CI
     Compare(compare::Compare),
+    /// Find the commit that made a target worse
+    Bisect(bisect::Bisect),
     /// Manage baselines: named sets of runs to compare with
     #[command(subcommand)]
     Baseline(baseline::Baseline),
@@ -185,6 +188,7 @@ impl Cli {
             Command::Experiment(experiment) => return experiment.run().await,
             Command::Load(load) => return load.run().await,
             Command::Compare(compare) => return compare.run().await,
+            Command::Bisect(bisect) => return Ok(bisect.run().await),
             Command::Baseline(baseline) => baseline.run().await?,
             Command::Difference(difference) => difference.run().await?,
             Command::Report(report) => report.run().await?,

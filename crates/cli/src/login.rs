@@ -1,6 +1,6 @@
 //! `brewbench login`
 
-use std::path::PathBuf;
+use std::{io::IsTerminal, path::PathBuf};
 
 use anyhow::{Context, bail};
 use brewbench::catalog::model::SizeList;
@@ -17,7 +17,7 @@ pub struct Login {
     /// The server's address
     #[arg(env = "BREWBENCH_URL")]
     url: Url,
-    /// An API token [default: prompt for it]
+    /// An API token [default: a prompt, or the first line of standard input]
     #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true)]
     token: Option<String>,
     #[command(flatten)]
@@ -31,7 +31,10 @@ impl Login {
         let trust = Trust::from(trust);
         let token = match token {
             Some(token) => token,
-            None => rpassword::prompt_password("Token (create one with `brewbench token new NAME`): ")?,
+            None if std::io::stdin().is_terminal() => {
+                rpassword::prompt_password("Token (create one with `brewbench token new NAME`): ")?
+            }
+            None => std::io::stdin().lines().next().transpose()?.unwrap_or_default(),
         };
         let token = token.trim().to_owned();
         if token.is_empty() {

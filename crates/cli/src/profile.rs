@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::table::{cut, hanging, plain, table};
-use crate::{common::Common, connection::encoded};
+use crate::{common::Common, connection::encoded, run::which::experiment_id};
 
 /// Characters of a function's name in a table.
 const NAME: usize = 60;
@@ -49,7 +49,7 @@ pub struct ProfileFlags {
 /// The profiled runs of an experiment.
 #[derive(Debug, Args)]
 pub struct ExperimentSelection {
-    /// Id of an experiment; targets are then given by name instead of by the ids of runs
+    /// Id of an experiment, or `last`; targets are then given by name instead of by the ids of runs
     #[arg(long, value_name = "ID")]
     experiment: Option<String>,
     /// Name of a machine size, if the experiment has several
@@ -170,8 +170,9 @@ impl ExperimentSelection {
     /// Loads the profiled runs of the experiment, if one is named.
     async fn load(&self, common: &Common) -> anyhow::Result<Option<Vec<Run>>> {
         let Some(id) = &self.experiment else { return Ok(None) };
-        let path = format!("api/v1/experiments/{}", encoded(id));
-        let found: ExperimentWithRuns = common.connect()?.client.get(&path).await?;
+        let connection = common.connect()?;
+        let path = format!("api/v1/experiments/{}", experiment_id(&connection, id).await?);
+        let found: ExperimentWithRuns = connection.client.get(&path).await?;
         let profiled = found.runs.into_iter().filter(|run| run.spec.profiled && run.has_result()).collect::<Vec<_>>();
         if profiled.is_empty() {
             bail!("experiment {id} has no profiled runs; submit one with --profile");

@@ -74,7 +74,7 @@ fn rows(list: &QueueList) -> String {
         let starts = waiting.starts_in_s.map_or("–".to_owned(), duration::text);
         vec![
             waiting.position.to_string(),
-            short_id(&waiting.run.id),
+            short_id(waiting.run.id.as_str()),
             cut(&waiting.run.spec.target, 16),
             size.unwrap_or_else(|| "–".to_owned()),
             cut(&agent, 12),

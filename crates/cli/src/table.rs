@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use brewbench::{
-    app::ids::RunId,
     catalog::model::short_size,
     live::status::RunNow,
     runs::{load, model::Run},
@@ -180,7 +179,7 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);
         let rps = rate.map_or_else(|| figure(run.figures.rps), |rate| format!("now {}", figure(Some(rate))));
         let p99 = figure(run.figures.p99_ms);
-        vec![short_id(&run.id), cut(&run.spec.target, 20), size, repetition, state, rps, p99, failed]
+        vec![short_id(run.id.as_str()), cut(&run.spec.target, 20), size, repetition, state, rps, p99, failed]
     };
     let rows = table(&head, runs, row);
     if loads_differ { with_loads(&rows, runs) } else { rows }
@@ -202,15 +201,14 @@ fn with_loads(rows: &str, runs: &[Run]) -> String {
     text
 }
 
-/// Returns the last part of a version 7 UUID: it is random, and enough to identify a run.
-pub fn short_id(id: &RunId) -> String {
-    let id = id.as_str();
+/// Returns the last part of a version 7 UUID: it is random, and enough to identify a run or an experiment.
+pub fn short_id(id: &str) -> String {
     id.rsplit('-').next().unwrap_or(id).to_owned()
 }
 
 /// Formats runs with their labels.
 pub fn labels(runs: &[Run]) -> String {
-    let id = |run: &Run| short_id(&run.id);
+    let id = |run: &Run| short_id(run.id.as_str());
     let row = |run: &Run| vec![id(run), cut(&run.spec.target, 20), run.labels.join(" · ")];
     let head = ["id", "target", "labels"];
     table(&head, runs, row)

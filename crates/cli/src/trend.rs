@@ -211,13 +211,16 @@ fn text(trend: &model::Trend) -> String {
     }
     for change in &trend.changes {
         let _ = writeln!(text, "{}", plain(&describe(change)));
+        if let Some(bisect) = &change.bisect {
+            let _ = writeln!(text, "  {}", plain(bisect));
+        }
     }
     text
 }
 
 /// Describes a change in one line: when, by how much, and its annotation.
 fn describe(change: &Change) -> String {
-    let id = short_id(&change.run);
+    let id = short_id(change.run.as_str());
     let percent = (change.ratio - 1.0) * 100.0;
     let status = change.annotation.as_ref().map_or_else(
         || "open".to_owned(),

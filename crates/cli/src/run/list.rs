@@ -10,7 +10,7 @@ use brewbench::{
 use clap::Args;
 use reqwest::Method;
 
-use crate::{common::Common, table};
+use crate::{common::Common, run::which::experiment_id, table};
 
 /// List runs.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub struct List {
     /// Search target names, experiment names and notes
     #[arg(long)]
     search: Option<String>,
-    /// Only runs of this experiment
+    /// Only runs of this experiment, `last` for the newest
     #[arg(long)]
     experiment: Option<String>,
     /// Only runs of this target
@@ -78,6 +78,11 @@ impl List {
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, search: q, experiment, target, target_version: version, kind, size, scenario, .. } = self;
         let Self { agent, engine, label, created_by, phase, verdict, from, to, sort, before, limit, .. } = self;
+        let connection = common.connect()?;
+        let experiment = match experiment {
+            Some(id) => Some(experiment_id(&connection, &id).await?.to_string()),
+            None => None,
+        };
         let wanted = RunQuery {
             q,
             target,
@@ -97,7 +102,6 @@ impl List {
             sort,
             before,
         };
-        let connection = common.connect()?;
         let request = connection.client.request(Method::GET, "api/v1/runs");
         let request = request.query(&wanted).query(&[("limit", limit)]);
         let list: RunList = connection.client.json(request).await?;

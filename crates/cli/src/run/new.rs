@@ -3,19 +3,28 @@
 use std::process::ExitCode;
 
 use brewbench::{
+    app::ids::ExperimentId,
     experiments::{
         model::ExperimentWithRuns,
         plan::{DUET_REPETITIONS, Plan, default_repetitions, default_retries, share},
         stopping_rule::StoppingRule,
     },
+    gate::{
+        model::{Gate, Outcome},
+        rule::Rule,
+    },
     web::format::plural,
 };
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, Parser, ValueEnum};
 
 use crate::{
     common::{Common, pair},
+    connection::Connection,
+    duration,
     exit_code::judge,
-    experiment, progress,
+    experiment,
+    gate::{GateRules, Sides, Unusable, exit_code, with_full_ids},
+    progress,
     run::{field_flags::FieldFlags, load_flags::LoadFlags},
     table,
 };
@@ -25,17 +34,27 @@ const DEFAULT_SCENARIO: &str = "hash";
 /// [`brewbench::experiments::plan::PROFILED_REPETITIONS`] as the value of a flag.
 const PROFILED: &str = "4";
 
-/// Submit runs.
+/// Submit runs; with --fail-on, measure a candidate beside its baseline and pass or fail it.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES, group = ArgGroup::new("until").args(["until_ci", "until_decided"]))]
 pub struct New {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
     plan: PlanFlags,
+    #[command(flatten, next_help_heading = "Gate: waits, and judges the second of two targets")]
+    gate: GateRules,
     /// Wait until all runs have ended; exit with 3 if one failed, was lost or is invalid
     #[arg(long)]
     wait: bool,
 }
+
+const EXIT_CODES: &str = "\
+Exit codes with --fail-on:
+  0   passed: every confidence interval lies within its rule's limit
+  1   regression: a difference significantly beyond a rule's limit
+  2   cannot say: wide intervals, failed runs, or no response
+  64  invalid command line or plan";
 
 /// The settings of new runs.
 #[derive(Debug, Args)]
@@ -67,10 +86,10 @@ pub struct PlanFlags {
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = PROFILED, conflicts_with = "knee", help_heading = "Repetitions")]
     profile: Option<u32>,
     /// Add repetitions until each 95 % interval of throughput relative to the first target is narrower, e.g. 2%
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "knee", help_heading = "Repetitions")]
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["knee", "until_decided"], help_heading = "Repetitions")]
     until_ci: Option<f64>,
-    /// Maximum repetitions with --until-ci
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "until_ci", help_heading = "Repetitions")]
+    /// Maximum repetitions with --until-ci and --until-decided
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "until", help_heading = "Repetitions")]
     max_repeat: u32,
     /// Retries of a repetition whose run failed, was lost or is invalid [default: 1]
     #[arg(long, value_name = "N", help_heading = "Repetitions")]
@@ -114,8 +133,17 @@ enum GeneratorPlace {
 }
 
 impl PlanFlags {
-    /// Returns the plan of the flags.
-    fn plan(self) -> anyhow::Result<Plan> {
+    /// Returns the plan of the flags, with the full id of the experiment or run to measure again.
+    async fn plan(self, connection: &Connection) -> anyhow::Result<Plan> {
+        let plan = self.settings()?;
+        let against = match &plan.against {
+            Some(against) => Some(with_full_ids(connection, against).await?),
+            None => None,
+        };
+        Ok(Plan { against, ..plan })
+    }
+
+    fn settings(self) -> anyhow::Result<Plan> {
         let Self { targets, against, sizes, scenario, parameters, load, fields, repeat, until_ci, .. } = self;
         let Self { max_repeat, retries, seed, agent, agent_label, spread, name, profile, .. } = self;
         let Self { generators, cluster_generators, .. } = self;
@@ -153,14 +181,12 @@ impl PlanFlags {
 impl New {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, plan, wait } = self;
-        let connection = common.connect()?;
-        let created: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan.plan()?).await?;
-        let seed = created.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
-        eprintln!("queued {}{seed}: {}", plural(created.runs.len(), "run"), created.url);
-        if let Some(power) = created.power.filter(|power| !power.is_enough()) {
-            eprintln!("{}", table::hanging(&power.describe(), 0));
+        if !self.gate.fail_on.is_empty() {
+            return Ok(exit_code(self.judge().await));
         }
+        let Self { common, plan, wait, gate: _ } = self;
+        let connection = common.connect()?;
+        let created = submit(&connection, plan.plan(&connection).await?).await?;
         if !wait {
             common.print(&created, |created| table::runs(&created.runs))?;
             return Ok(ExitCode::SUCCESS);
@@ -169,24 +195,122 @@ impl New {
         common.print(&ended, |ended| experiment::decisions(ended) + &table::runs(&ended.runs))?;
         Ok(judge(&ended))
     }
+
+    /// Measures two targets in turn, and judges the second by the first.
+    async fn judge(self) -> anyhow::Result<Outcome> {
+        let common = self.common.clone();
+        let connection = common.connect()?;
+        let (plan, rules) = self.planned(&connection).await?;
+        if plan.against.is_none() {
+            two_targets(&plan)?;
+        }
+        let created = submit(&connection, plan).await?;
+        let id = &created.experiment.id;
+        let [baseline, candidate] = match two_targets(&created.experiment.plan) {
+            Ok(targets) => targets,
+            Err(fault) => {
+                let path = format!("api/v1/experiments/{id}/cancel");
+                let _: ExperimentWithRuns = connection.client.post(&path, &()).await?;
+                return Err(fault.into());
+            }
+        };
+        progress::wait(&connection.client, id).await?;
+        let sides = sides(id, baseline, candidate);
+        rules.gate.decide(&common, &connection, sides, rules.max_repeat).await
+    }
+
+    /// Returns the command that measures targets with a rule and further flags, and adds repetitions until it is decided.
+    pub fn of(targets: &[String], rule: &Rule, flags: &[String]) -> Result<Self, clap::Error> {
+        #[derive(Parser)]
+        #[command(name = "brewbench run new", no_binary_name = true)]
+        struct Line {
+            #[command(flatten)]
+            new: New,
+        }
+        let mut words: Vec<String> =
+            targets.iter().flat_map(|target| ["--target".to_owned(), target.clone()]).collect();
+        words.extend(["--fail-on".to_owned(), rule.to_string()]);
+        let is_given = flags.iter().any(|flag| flag == "--until-decided");
+        words.extend((!is_given).then(|| "--until-decided".to_owned()));
+        words.extend_from_slice(flags);
+        Ok(Line::try_parse_from(words)?.new)
+    }
+
+    /// Returns its plan, and how its result is judged.
+    pub async fn planned(self, connection: &Connection) -> anyhow::Result<(Plan, Rules)> {
+        let Self { plan, gate, .. } = self;
+        let max_repeat = usize::try_from(plan.max_repeat)?;
+        Ok((plan.plan(connection).await?, Rules { gate, max_repeat }))
+    }
+}
+
+/// How the result of new runs is judged.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    gate: GateRules,
+    max_repeat: usize,
+}
+
+/// An experiment that has ended, to be judged.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The experiment.
+    pub ended: ExperimentWithRuns,
+    /// How it is judged.
+    pub rules: Rules,
+}
+
+impl Judged {
+    /// Judges one of its targets by another one.
+    pub async fn gate(&self, connection: &Connection, baseline: &str, candidate: &str) -> anyhow::Result<Gate> {
+        let Rules { gate, max_repeat } = &self.rules;
+        gate.ask(connection, sides(&self.ended.experiment.id, baseline, candidate), *max_repeat).await
+    }
+}
+
+fn sides(experiment: &ExperimentId, baseline: &str, candidate: &str) -> Sides {
+    vec![
+        ("baseline", experiment.to_string()),
+        ("candidate", experiment.to_string()),
+        ("baseline_target", baseline.to_owned()),
+        ("candidate_target", candidate.to_owned()),
+    ]
+}
+
+/// Submits a plan, and prints what will be measured.
+pub async fn submit(connection: &Connection, plan: Plan) -> anyhow::Result<ExperimentWithRuns> {
+    let created: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan).await?;
+    let seed = created.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
+    let left = created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
+    eprintln!("queued {}{seed}{left}: {}", plural(created.runs.len(), "run"), created.url);
+    if let Some(power) = created.power.as_ref().filter(|power| !power.is_enough()) {
+        eprintln!("{}", table::hanging(&power.describe(), 0));
+    }
+    Ok(created)
+}
+
+/// Returns baseline and candidate.
+fn two_targets(plan: &Plan) -> Result<[&String; 2], Unusable> {
+    match plan.targets.as_slice() {
+        [baseline, candidate] => Ok([baseline, candidate]),
+        all => Err(Unusable(format!("--fail-on judges the second of two targets; there are {}", all.len()))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use brewbench::experiments::plan::PROFILED_REPETITIONS;
-    use clap::Parser;
-
     use super::*;
+    use brewbench::experiments::plan::PROFILED_REPETITIONS;
 
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
-        plan: PlanFlags,
+        new: New,
     }
 
     fn plan(line: &str) -> Plan {
         let words = ["new", "--target", "a", "--size", "s"].into_iter().chain(line.split_whitespace());
-        Line::try_parse_from(words).expect("valid flags").plan.plan().expect("a plan")
+        Line::try_parse_from(words).expect("valid flags").new.plan.settings().expect("a plan")
     }
 
     #[test]
