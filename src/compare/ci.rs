@@ -1,4 +1,4 @@
-//! How a pipeline repeats a comparison of two targets: commands with their names. Pure.
+//! How a pipeline repeats a comparison of two targets: a command with the candidate's name. Pure.
 
 use crate::{
     compare::{selection::By, view::Comparison},
@@ -16,8 +16,8 @@ const RULES: [&str; 3] = ["rps<-5%", "p99>10%", "error_rate>0.1%"];
 pub struct Pipeline {
     /// Ids of the runs of the baseline and of the candidate, separated by commas.
     pub sides: [String; 2],
-    /// The commands, one per line; none unless two targets are compared.
-    pub commands: Option<String>,
+    /// The command; none unless two targets are compared.
+    pub command: Option<String>,
 }
 
 impl Pipeline {
@@ -26,8 +26,8 @@ impl Pipeline {
         let sides = comparison.sides()?;
         let (candidate, baseline) = comparison.pair()?;
         let are_targets = comparison.by == By::Target && candidate.target != baseline.target;
-        let commands = are_targets.then(|| commands(&quoted(&baseline.target), &quoted(&candidate.target)));
-        Some(Self { sides, commands })
+        let command = are_targets.then(|| command(&quoted(&candidate.target)));
+        Some(Self { sides, command })
     }
 
     /// The rules that a form proposes.
@@ -36,13 +36,10 @@ impl Pipeline {
     }
 }
 
-fn commands(baseline: &str, candidate: &str) -> String {
+fn command(candidate: &str) -> String {
     let rules: String = RULES.iter().flat_map(|rule| [" --fail-on ".to_owned(), quoted(rule)]).collect();
     format!(
-        "brewbench run new --against {BASELINE} --target {candidate} --repeat 10 --wait --json > runs.json\n\
-         experiment=$(jq -r .experiment.id runs.json)\n\
-         brewbench compare --baseline $experiment --baseline-target {baseline} \\\n  \
-         --candidate $experiment --candidate-target {candidate} \\\n \
+        "brewbench run new --against {BASELINE} --target {candidate} --repeat 10 \\\n \
          {rules} \\\n  --markdown gate.md --junit gate.xml"
     )
 }
@@ -56,16 +53,13 @@ mod tests {
     };
 
     #[test]
-    fn the_commands_name_both_targets() {
+    fn the_command_names_the_candidate() {
         let runs = ["it's", "servy"].into_iter().flat_map(|name| repeated(|n| run(name, n))).collect();
         let pipeline = Pipeline::new(&Comparison::new(runs, &Marks::default(), Some("servy"))).expect("two targets");
-        let expected = r"brewbench run new --against main --target 'it'\''s' --repeat 10 --wait --json > runs.json
-experiment=$(jq -r .experiment.id runs.json)
-brewbench compare --baseline $experiment --baseline-target servy \
-  --candidate $experiment --candidate-target 'it'\''s' \
+        let expected = r"brewbench run new --against main --target 'it'\''s' --repeat 10 \
   --fail-on 'rps<-5%' --fail-on 'p99>10%' --fail-on 'error_rate>0.1%' \
   --markdown gate.md --junit gate.xml";
-        assert_eq!(pipeline.commands.as_deref(), Some(expected));
+        assert_eq!(pipeline.command.as_deref(), Some(expected));
         assert!(pipeline.sides[0].contains("servy-1") && pipeline.sides[1].contains("it's-1"), "{pipeline:?}");
         let alone = Comparison::new(repeated(|n| run("servy", n)).into_iter().collect(), &Marks::default(), None);
         assert!(Pipeline::new(&alone).is_none());

@@ -350,10 +350,19 @@ async fn commands_list_and_remove_what_the_pages_do() {
     assert!(none.contains("`brewbench run new` submits one"), "{none}");
     let (experiment, _) = submit(&admin, &plan()).await;
     let list = run(&["experiment", "list"]).await.ok();
-    assert!(list.contains(&experiment) && list.contains("hash: fast") && list.contains("0/1"), "{list}");
+    let short = experiment.rsplit('-').next().expect("an end");
+    assert!(list.contains(short) && list.contains("hash: fast") && list.contains("0/1"), "{list}");
     assert!(list.contains("\n  No result yet\n") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
     let list = run(&["experiment", "list", "--limit", "5", "--before", &experiment, "--json"]).await.json();
     assert_eq!(list, json!({"experiments": []}));
+    for name in [short, "last", &experiment] {
+        let shown = run(&["experiment", "show", name, "--json"]).await.json();
+        assert_eq!(shown["experiment"]["id"], experiment, "{name}");
+        let runs = run(&["run", "list", "--experiment", name, "--json"]).await.json();
+        assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1), "{name}");
+    }
+    let unknown = run(&["experiment", "show", "xyz"]).await.refused(1);
+    assert!(unknown.contains("none of the newest experiments has an id that ends with \"xyz\""), "{unknown}");
     run(&["size", "remove", "16 vCPU / 16 GiB"]).await.ok();
     let refused = run(&["size", "remove", "1 vCPU / 256 MiB"]).await.refused(1);
     assert!(refused.contains("runs use the size"), "{refused}");

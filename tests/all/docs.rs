@@ -154,17 +154,8 @@ fn every_file_that_is_named_exists() {
         let text = read(&file);
         for name in text.split('`').skip(1).step_by(2) {
             let path = name.split(['#', ' ']).next().unwrap_or_default();
-            let known = [
-                "src/",
-                "agents/",
-                "tests/",
-                "templates/",
-                "migrations/",
-                "scripts/",
-                "examples/",
-                "samples/",
-                "bench/",
-            ];
+            let known =
+                ["src/", "agents/", "tests/", "templates/", "migrations/", "scripts/", "action/", "samples/", "bench/"];
             let is_pattern = path.contains(['*', '{', 'N']) || path.contains("MODULE") || path.contains("NOUN");
             if known.iter().any(|start| path.starts_with(start)) && !is_pattern && file != "CHANGELOG.md" {
                 assert!(root().join(path).exists(), "{file}: `{name}`");

@@ -122,29 +122,3 @@ fn every_command_is_understood() {
     let unused: Vec<_> = NOT_RUN.iter().filter(|(start, _)| !starts.contains(start)).collect();
     assert!(unused.is_empty(), "no command of the docs begins like this: {unused:?}");
 }
-
-#[test]
-fn the_commands_of_the_example_workflow_are_understood() {
-    let text = read("examples/github-workflow.yml").replace("\\\n", " ");
-    let mut count = 0;
-    for part in text.split(" brewbench ").skip(1).filter(|part| part.starts_with(char::is_lowercase)) {
-        // A folded scalar continues on lines that are indented more and begin with a flag.
-        let mut command = String::from("brewbench");
-        for line in part.lines() {
-            let line = line.trim();
-            if command != "brewbench" && !line.starts_with("--") {
-                break;
-            }
-            command += " ";
-            command += line;
-        }
-        let words = words(&command.replace("$(", "(").replace(" -r .experiment.id runs.json", ""));
-        let end = words.iter().position(|word| [">", "||"].contains(&word.as_str())).unwrap_or(words.len());
-        let words: Vec<String> = words[..end].iter().map(|word| word.replace("$REPEAT", "5")).collect();
-        if words[1] != "server" && words[1] != "on" {
-            understand("examples/github-workflow.yml", &words);
-            count += 1;
-        }
-    }
-    assert_eq!(count, 4, "a command of the workflow is not checked");
-}

@@ -29,6 +29,7 @@ use super::snippets::{self, missing_line, words};
 use crate::harness::{
     Actor, PATIENCE,
     program::{Output, PROGRAM, Running, Tools, isolated},
+    repository::Repository,
     root,
     submit::{repetitions, text as text_of},
 };
@@ -150,6 +151,7 @@ impl Reader {
             .replace("ghcr.io/acme/", "localhost/")
             .replace("10.0.0.5", "127.0.0.2")
             .replace("/var/lib/", &format!("{}/var/lib/", self.folder.path().display()))
+            .replace("/srv/git/", &format!("{}/srv/git/", self.folder.path().display()))
     }
 
     /// Replaces what the docs leave to the reader: addresses, folders and words in capitals.
@@ -336,6 +338,10 @@ impl Reader {
                 let cells = list["trends"].as_array().expect("trends");
                 let cell = cells.iter().max_by_key(|one| one["runs"].as_u64()).expect("a cell");
                 self.change = Some((text_of(&cell["cell"]["id"]), slower[0].clone()));
+            }
+            "docs/guide/pull-requests.md" => {
+                let repository = Repository::new(&self.folder.path().join("srv/git/api.git"), 10.0);
+                repository.pull_request(7, "Sleep for longer", 15.0);
             }
             "docs/guide/distributed.md" => {
                 for name in ["gen-1", "gen-2"] {

@@ -4,6 +4,7 @@ pub mod actor;
 pub mod agent;
 pub mod participants;
 pub mod program;
+pub mod repository;
 pub mod series;
 pub mod submit;
 pub mod summaries;
