@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use brewbench_agent::run::{duet, execute};
-use brewbench_testing::public_folder;
+use brewbench_agent::target::Containers;
+use brewbench_testing::{Image, Podman, public_folder};
 use brewbench_wire::engine::EngineKind;
 use brewbench_wire::job::Job;
 use brewbench_wire::outcome::{Cause, Ended, Outcome};
 use brewbench_wire::run_spec::RunSpec;
 use brewbench_wire::scenario::{REQUESTS, Scenario};
+use brewbench_wire::target::Identity;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Bench, job, vus};
+use crate::support::{Bench, job, unruly, vus};
 
 /// A server that answers with the text of its commit.
 const SERVER: &str = r#"#!/usr/bin/python3
@@ -167,6 +169,48 @@ async fn two_revisions_of_a_duet_are_built_one_after_the_other() {
         ["target.commit_subject", "target.revision"].map(|name| outcomes.each_ref().map(|outcome| fact(outcome, name)));
     assert_eq!(subjects, ["first", "second"]);
     assert_ne!(versions[0], versions[1]);
+}
+
+#[tokio::test]
+async fn an_image_is_built_by_the_engine_once_for_each_commit() {
+    let (Some(mut world), Some(podman)) = (World::new("built image", "[\"main\"]").await, Podman::start()) else {
+        return;
+    };
+    world.bench.work.containers = Containers::find(Some(&podman.socket()), &world.bench.agent);
+    podman.load("unruly:1", &Image::of(&unruly(), &[]));
+    let manifest = format!(
+        "name = \"Api\"\n[container]\ncommand = [\"{{port}}\", \"good\"]\n[source]\nrepository = \"{}\"\nrefs = [\"*\"]\n\
+         [build]\ncontainerfile = \"docker/Containerfile\"\nnetwork = true\n[ready]\npath = \"/\"\n",
+        world.repository.display()
+    );
+    std::fs::write(world.bench.work.targets.join("image.toml"), manifest).expect("a manifest");
+    let commit = |from: &str, text: &str| {
+        std::fs::create_dir_all(world.repository.join("docker")).expect("a folder");
+        let file = format!("FROM localhost/{from}\nCOPY server.py /server.py\nENV COMMIT={text}\n");
+        std::fs::write(world.repository.join("docker/Containerfile"), file).expect("a file");
+        world.commit(BUILD, text)
+    };
+    let first = commit("unruly:1", "first");
+    let outcome = world.run("Api@main").await;
+    assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.target_log);
+    assert_eq!(outcome.target_version, first[..12]);
+    let image = |outcome: &Outcome| match &outcome.target {
+        Some(Identity::Container { image, id: Some(id), .. }) => (image.clone(), id.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert!(fact(&outcome, "before.build").starts_with("built in ") && image(&outcome).0.contains(&first));
+    let again = world.run("Api").await;
+    assert_eq!((fact(&again, "before.build"), image(&again)), ("cached", image(&outcome)));
+    let second = commit("unruly:1", "second");
+    let other = world.run("Api@main").await;
+    assert!(other.target_version == second[..12] && image(&other).1 != image(&outcome).1, "{other:?}");
+    // An image that is gone is built again.
+    podman.run(&["rmi", "--force", &image(&outcome).0]);
+    let again = world.run(&format!("Api@{first}")).await;
+    assert!(again.ended == Ended::Finished && fact(&again, "before.build").starts_with("built in "), "{again:?}");
+    commit("none:1", "third");
+    let (reason, cause) = world.refused("Api@main").await;
+    assert!(cause == Cause::Build && reason.contains("can't be built: ") && reason.contains("none:1"), "{reason}");
 }
 
 #[tokio::test]

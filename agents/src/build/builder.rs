@@ -1,4 +1,5 @@
 //! Builds a commit: its files are checked out and its command runs in a cage, as the user of targets, in a control group.
+//! An image is built by the container engine instead.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,17 @@ use crate::sandbox::process::{Plan, Process, describe, find_program, last_lines}
 use crate::sandbox::{Group, ProgramRole};
 use crate::series::live::Live;
 use crate::target::manifest::SourceBuild;
+use crate::target::{Containers, ImageBuild};
 
 /// A build may not leave less than this of its disk.
 const LEAST_FREE: u64 = 1 << 30;
 
 /// How often that is checked.
 const CHECK: Duration = Duration::from_secs(1);
+
+const TIMED_OUT: &str = "it took longer than build.timeout_s";
+
+const FULL: &str = "it leaves less than 1 GiB of the disk";
 
 /// Variable of a build with the id of its commit: it has the files only, without their history.
 const COMMIT: &str = "BREWBENCH_COMMIT";
@@ -44,6 +50,8 @@ pub struct Builder<'a> {
     pub commit: &'a Commit,
     /// Where its files are.
     pub repository: &'a Repository<'a>,
+    /// Name of the image, if it is one.
+    pub image: &'a str,
 }
 
 /// Where a build runs, and until when.
@@ -74,7 +82,10 @@ impl Builder<'_> {
         let place = Place { tree: &tree, home: &home, group: &group, deadline };
         let steps = Box::pin(async {
             self.check_out(&place).await?;
-            self.compile(&place, live).await
+            match &self.how.build.containerfile {
+                None => self.compile(&place, live).await,
+                Some(file) => self.build_image(&place, file, &context.containers, live).await,
+            }
         });
         let made = cancel.run_until_cancelled(steps).await.unwrap_or_else(|| Err(CANCELLED.to_owned()));
         let cleared = group.clear().await;
@@ -125,12 +136,34 @@ impl Builder<'_> {
         if !build.network {
             plan.cage = plan.cage.without_network();
         }
+        run(plan, place, self.shown_in(live)).await
+    }
+
+    /// Lets the container engine build an image. The error is the end of a sentence.
+    async fn build_image(
+        &self,
+        place: &Place<'_>,
+        containerfile: &str,
+        engine: &Containers,
+        live: &Live,
+    ) -> Result<(), String> {
+        let network = self.how.build.network;
+        let patience = Duration::from_secs_f64(self.how.build.timeout_s);
+        let image = ImageBuild { name: self.image, context: place.tree, containerfile, network, patience };
+        let built = Box::pin(engine.build(image, self.shown_in(live)));
+        tokio::select! {
+            built = timeout_at(place.deadline, built) => built.unwrap_or_else(|_| Err(TIMED_OUT.to_owned())),
+            () = nearly_full(place.tree) => Err(FULL.to_owned()),
+        }
+    }
+
+    /// Returns what shows a line of the build's output.
+    fn shown_in(&self, live: &Live) -> impl FnMut(&str) + Send + 'static {
         let (live, short, begun) = (live.clone(), self.commit.short().to_owned(), Instant::now());
-        let show = move |line: &str| {
+        move |line| {
             let shown: String = line.trim().chars().take(120).collect();
             live.set_step(format!("Building {short}, {} s: {shown}", begun.elapsed().as_secs()));
-        };
-        run(plan, place, show).await
+        }
     }
 
     fn plan(&self, place: &Place<'_>, program: PathBuf, arguments: Vec<String>) -> Plan {
@@ -170,8 +203,8 @@ async fn run(plan: Plan, place: &Place<'_>, mut show: impl FnMut(&str) + Send + 
             }
             format!("{name}: {}", describe(status))
         }
-        Some(Err(_)) => "it took longer than build.timeout_s".to_owned(),
-        None => "it leaves less than 1 GiB of the disk".to_owned(),
+        Some(Err(_)) => TIMED_OUT.to_owned(),
+        None => FULL.to_owned(),
     };
     process
         .stop(Duration::ZERO, place.group)

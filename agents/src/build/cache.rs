@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use brewbench_wire::hex;
+use brewbench_wire::manifest::Build;
 use sha2::{Digest, Sha256};
 
 use super::artifacts;
+use crate::sandbox::process::find_program;
 use crate::target::manifest::SourceBuild;
 
 /// Most builds of a target that are kept; those used longest ago go first.
@@ -17,6 +19,9 @@ const MOST: usize = 32;
 
 /// Most bytes of a target's builds that are kept; the newest stays, whatever its size.
 const MOST_BYTES: u64 = 10 << 30;
+
+/// File of a build that is an image, with its name.
+const IMAGE: &str = "image";
 
 /// How long an experiment keeps its commits and failures.
 const NOTED: Duration = Duration::from_hours(24 * 90);
@@ -28,11 +33,21 @@ pub struct BuildCache {
     notes: PathBuf,
 }
 
-/// Returns what a build depends on, as a name: the commit, how it is built, and what of the machine it may read.
+/// Returns what a build depends on, as a name: the commit, how it is built, what of the machine it may read, and the
+/// program that builds it.
 pub fn key(commit: &str, built: &SourceBuild) -> String {
-    let how = format!("{:?}", (&built.build.command, &built.build.artifacts, &built.build.env, &built.sandbox));
+    let Build { command, artifacts, containerfile, env, network: _, cache: _, timeout_s: _ } = &built.build;
+    let compiler = command.first().and_then(|program| compiler(Path::new(program)));
+    let how = format!("{:?}", (command, artifacts, containerfile, env, &built.sandbox, compiler));
     let how = hex(&Sha256::digest(how));
     format!("{commit}-{}", how.get(..12).unwrap_or_default())
+}
+
+/// Returns what changes with another version of a program of the machine: its size and its time.
+fn compiler(program: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let is_ours = program.is_absolute() || program.components().count() == 1;
+    let file = fs::metadata(find_program(program).filter(|_| is_ours)?).ok()?;
+    Some((file.len(), file.modified().ok()))
 }
 
 impl BuildCache {
@@ -63,24 +78,43 @@ impl BuildCache {
     pub fn put(&self, key: &str, tree: &Path, paths: &[String]) -> Result<(), String> {
         let new = self.done.join(format!("{key}.new"));
         artifacts::copy(tree, paths, &new)?;
-        let place = self.done.join(key);
-        fs::rename(&new, &place).map_err(|error| format!("can't create {}: {error}", place.display()))?;
-        self.evict(key);
-        Ok(())
+        self.store(key, &new).map(drop)
     }
 
-    /// Removes the builds that were used longest ago until the rest is small enough.
-    fn evict(&self, newest: &str) {
+    /// Notes an image that the container engine has. Returns the names of those that it need not keep any longer.
+    pub fn put_image(&self, key: &str, name: &str) -> Result<Vec<String>, String> {
+        let new = self.done.join(format!("{key}.new"));
+        let written = fs::create_dir(&new).and_then(|()| fs::write(new.join(IMAGE), name));
+        written.map_err(|error| format!("can't create {}: {error}", new.display()))?;
+        self.store(key, &new)
+    }
+
+    /// Forgets a build.
+    pub fn forget(&self, key: &str) {
+        let _ = fs::remove_dir_all(self.done.join(key));
+    }
+
+    /// Gives a finished build its name. Returns the names of images that were evicted.
+    fn store(&self, key: &str, new: &Path) -> Result<Vec<String>, String> {
+        let place = self.done.join(key);
+        fs::rename(new, &place).map_err(|error| format!("can't create {}: {error}", place.display()))?;
+        Ok(self.evict(key))
+    }
+
+    /// Removes the builds that were used longest ago until the rest is small enough. Returns the names of images.
+    fn evict(&self, newest: &str) -> Vec<String> {
         let used = |path: &PathBuf| fs::metadata(mark(path)).and_then(|mark| mark.modified()).ok();
         let mut builds: Vec<_> = entries(&self.done).filter(|path| path.is_dir()).collect();
         builds.sort_by_key(|path| std::cmp::Reverse((path.ends_with(newest), used(path))));
-        let mut bytes = 0;
+        let (mut bytes, mut images) = (0, Vec::new());
         for (index, build) in builds.iter().enumerate() {
             bytes += artifacts::bytes(build);
             if index > 0 && (index >= MOST || bytes > MOST_BYTES) {
+                images.extend(fs::read_to_string(build.join(IMAGE)));
                 let _ = fs::remove_dir_all(build).and_then(|()| fs::remove_file(mark(build)));
             }
         }
+        images
     }
 
     /// Returns the commit that a revision meant when the experiment began here.

@@ -1,4 +1,4 @@
-//! Programs that are built from a repository before they are measured: a revision becomes a commit, and each commit is
+//! Programs and images that are built from a repository before they are measured: a revision becomes a commit, and each commit is
 //! built once.
 //!
 //! The manifest decides what may be built and how; a job only names a revision. [`git`] runs as the agent, so that it
@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use brewbench_wire::job::Job;
 use brewbench_wire::manifest::source::{revision_fault, split_target};
+use brewbench_wire::manifest::{BUILT, Container, Pull};
 use brewbench_wire::outcome::Cause;
 use builder::Builder;
 use cache::BuildCache;
@@ -64,6 +65,14 @@ pub async fn resolve(
         let revision = revision.unwrap_or(DEFAULT);
         return Box::pin(from_source(manifest, &how, revision, job, (context, live, cancel))).await;
     }
+    if let Provided::Container(container) = &manifest.provided
+        && container.has_versions()
+    {
+        let version = revision.ok_or_else(|| other(format!("name a version of target {name}: {name}@VERSION")))?;
+        let container = container.clone().of_version(version).map_err(other)?;
+        let (version, provided) = (version.to_owned(), Provided::Container(container));
+        return Ok(ResolvedTarget { manifest: Manifest { version, provided, ..manifest }, facts: Facts::new() });
+    }
     match revision {
         Some(version) if version != manifest.version => {
             Err(other(format!("target {name} is version {} here, not {version}", manifest.version)))
@@ -89,24 +98,45 @@ async fn from_source(
     let commit = commit.map_err(|fault| refused(format!("target {}: {fault}", job.spec.target)))?;
     cache.pin(experiment, revision, &commit.id).map_err(other)?;
     let key = cache::key(&commit.id, how);
+    let image = format!("{BUILT}:{}-{key}", manifest.name);
+    let is_image = how.build.containerfile.is_some();
+    if is_image && cache.get(&key).is_some() && !context.containers.has_image(&image).await.map_err(other)? {
+        cache.forget(&key);
+    }
     let mut took = "cached".to_owned();
     if cache.get(&key).is_none() {
         // It would fail for each repetition.
         cache.failed(experiment, &key).map_or(Ok(()), |why| Err(refused(why)))?;
-        let builder = Builder { folder: &folder, how, commit: &commit, repository: &repository };
+        let builder = Builder { folder: &folder, how, commit: &commit, repository: &repository, image: &image };
         let begun = Instant::now();
-        let put = |tree: PathBuf| cache.put(&key, &tree, &how.build.artifacts).map_err(refused);
-        let built = builder.build(job, context, live, cancel).await.and_then(put);
+        let built = builder.build(job, context, live, cancel).await.and_then(|tree| {
+            let put = || {
+                if is_image {
+                    cache.put_image(&key, &image)
+                } else {
+                    cache.put(&key, &tree, &how.build.artifacts).map(|()| Vec::new())
+                }
+            };
+            put().map_err(refused)
+        });
         if let Err(Failure { cause: Cause::Build, reason }) = &built
             && !cancel.is_cancelled()
         {
             cache.fail(experiment, &key, reason).map_err(other)?;
         }
-        built?;
+        for old in built? {
+            // One that is in use stays.
+            if let Err(fault) = context.containers.remove_image(&old).await {
+                tracing::warn!("{fault}");
+            }
+        }
         took = format!("built in {:.1} s", begun.elapsed().as_secs_f64());
     }
     let place = cache.get(&key).ok_or_else(|| other("the build is not in the cache".to_owned()))?;
-    Ok(ResolvedTarget { manifest: started_from(manifest, &commit, place), facts: commit.facts(&took, &how.source) })
+    Ok(ResolvedTarget {
+        manifest: started_from(manifest, &commit, place, image),
+        facts: commit.facts(&took, &how.source),
+    })
 }
 
 /// Returns the commit that a revision means. The error is the end of a sentence.
@@ -128,10 +158,11 @@ async fn commit_of(
     repository.resolve(pinned.as_deref().unwrap_or(revision)).await
 }
 
-/// Returns the manifest of a build, which is started where its artifacts are.
-fn started_from(manifest: Manifest, commit: &Commit, place: PathBuf) -> Manifest {
+/// Returns the manifest of a build: a program is started where its artifacts are, a container from its image.
+fn started_from(manifest: Manifest, commit: &Commit, place: PathBuf, image: String) -> Manifest {
     let provided = match manifest.provided {
         Provided::Process(program) => Provided::Process(Program { folder: place, ..program }),
+        Provided::Container(container) => Provided::Container(Container { image, pull: Pull::Never, ..container }),
         other => other,
     };
     Manifest { version: commit.short().to_owned(), revision: Some(commit.id.clone()), provided, ..manifest }

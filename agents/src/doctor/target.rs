@@ -14,6 +14,7 @@ use super::finding::Finding;
 use super::profiler;
 use crate::host::machine;
 use crate::sandbox::cage::user;
+use crate::sandbox::process::find_program;
 use crate::sandbox::{Group, ProgramRole, Sandbox, cores};
 use crate::target::container::{self, Prepared};
 use crate::target::manifest::{self, Manifest, Provided, Workload};
@@ -40,8 +41,18 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
     };
     let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
     if let Some(built) = &manifest.source_build {
+        if find_program(Path::new("git")).is_none() {
+            findings.push(Finding::bad("source", "there is no git in PATH", "install Git"));
+            return findings;
+        }
         let what = format!("{} of {}", built.source.refs.join(", "), built.source.repository);
         findings.push(Finding::good("source", format!("{what}; a run names a revision, which is built then")));
+        return findings;
+    }
+    if let Provided::Container(container) = provided
+        && container.has_versions()
+    {
+        findings.push(Finding::good("version", "a run names the tag of the image"));
         return findings;
     }
     findings.extend(check_code(&manifest));

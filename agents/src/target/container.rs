@@ -3,6 +3,7 @@
 //! The engine is asked to start and to stop it; what it does is watched in the kernel, as for programs: its limits and
 //! its usage in its control group, its exit by its first process. So a result survives the engine's death.
 
+mod build;
 mod engine;
 mod exit;
 mod facts;
@@ -21,6 +22,7 @@ use bollard::query_parameters::{
     CreateContainerOptions, CreateContainerOptionsBuilder, LogsOptionsBuilder, StartContainerOptions,
     StopContainerOptions,
 };
+pub use build::ImageBuild;
 pub use engine::{Containers, NoEngine};
 use engine::{Engine, describe_error};
 use exit::{FirstProcess, oom_kills};

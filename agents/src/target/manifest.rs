@@ -168,7 +168,11 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     let profile = profile.map(|profile| profile.with(&folder));
     let mut source_build = None;
     let provided = match (container, vm, url, kubernetes) {
-        (Some(container), ..) => Provided::Container(container::resolve(container, &folder)?),
+        (Some(container), ..) => {
+            source_build =
+                source.zip(build).map(|(source, build)| SourceBuild { source, build, sandbox: Sandbox::default() });
+            Provided::Container(container::resolve(container, &folder)?)
+        }
         (None, Some(vm), ..) => Provided::Vm(vm::resolve(vm, folder, sandbox)?),
         (None, None, Some(url), _) => Provided::Url(url.with(metrics)?),
         (None, None, None, Some(kubernetes)) => Provided::Kubernetes(kubernetes::resolve(&kubernetes, &folder)?),

@@ -23,7 +23,7 @@ pub mod vm;
 use std::path::Path;
 
 pub use answer::ReferenceResponse;
-pub use container::Containers;
+pub use container::{Containers, ImageBuild};
 pub use fingerprint::Fingerprints;
 pub(crate) use identity::{Identified, identify, neighbours};
 pub use kubernetes::{Cluster, Replicas};
@@ -43,6 +43,9 @@ use crate::profile::offer::offer;
 
 /// Version of a target that is built once a run names a revision.
 const SOURCE: &str = "from source";
+
+/// Version of a target whose runs name the tag of its image.
+const NAMED: &str = "any tag";
 
 /// Why an agent does not offer a Pod.
 const NO_CLUSTER: &str = "the agent uses no cluster: start it with --kubernetes";
@@ -76,8 +79,13 @@ pub fn offers(
                 let compiles_at_run_time = runtime::compiles_at_run_time(&manifest.provided);
                 let Manifest { name, version, description, profile, source_build, .. } = manifest.clone();
                 let profile = Some(offer(profile.as_ref(), profilers));
-                let (version, revisions) =
-                    source_build.map_or((version, Vec::new()), |built| (SOURCE.to_owned(), built.source.refs));
+                let (version, revisions) = match (source_build, &manifest.provided) {
+                    (Some(built), _) => (SOURCE.to_owned(), built.source.refs),
+                    (None, Provided::Container(container)) if container.has_versions() => {
+                        (NAMED.to_owned(), vec!["*".to_owned()])
+                    }
+                    (None, _) => (version, Vec::new()),
+                };
                 let offer = TargetOffer {
                     name,
                     version,

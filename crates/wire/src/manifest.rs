@@ -12,7 +12,7 @@ mod vm;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use container::{Container, Mount, Network, Pull};
+pub use container::{BUILT, Container, Mount, Network, Pull};
 pub use file::ManifestFile;
 pub use kubernetes::{KubernetesFile, Toleration};
 pub use profile::{CallGraph, HZ, OUTPUT, PID, PIDS, Profile, ProfileFile, Profiler, SECONDS};
@@ -27,6 +27,9 @@ pub const PORT: &str = "{port}";
 
 /// Placeholder for the listen address: 127.0.0.1 unless load comes from other machines. IPv6 addresses are in brackets.
 pub const HOST: &str = "{host}";
+
+/// Placeholder in the name of an image for what a run names after the target: `api@VERSION`.
+pub const VERSION: &str = "{version}";
 
 /// Placeholder for the number of vCPUs in the command and the environment of a virtual machine.
 pub const VCPUS: &str = "{vcpus}";

@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::file::bad_variable;
-use super::{HOST, PORT};
+use super::{HOST, PORT, VERSION};
 use crate::target::Identity;
 
 /// `[container]`: an image, and how it is started. There is no way to ask for privileges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Container {
-    /// Name of its image, with a tag or a digest.
+    /// Name of its image, with a tag or a digest; [`BUILT`] if it is built from a repository.
+    #[serde(default = "built")]
     pub image: String,
     /// Arguments instead of those of the image; `{port}` and `{host}` are replaced with the address to listen on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,6 +42,13 @@ pub struct Container {
     /// Additional environment variables, with the same placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+}
+
+/// Name of the images that are built from a repository; each has its own tag.
+pub const BUILT: &str = "localhost/brewbench-build";
+
+fn built() -> String {
+    BUILT.to_owned()
 }
 
 /// The network of a container.
@@ -88,6 +96,20 @@ pub struct Mount {
 }
 
 impl Container {
+    /// Whether each run names the version of its image.
+    pub fn has_versions(&self) -> bool {
+        self.image.contains(VERSION)
+    }
+
+    /// Returns the container of a version. The error is a sentence.
+    pub fn of_version(self, version: &str) -> Result<Self, String> {
+        let is_tag = version.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
+        if !is_tag || version.is_empty() || version.len() > 128 || version.starts_with(['.', '-']) {
+            return Err(format!("{version:?} is no version of an image: letters, digits, '.', '_' and '-'"));
+        }
+        Ok(Self { image: self.image.replace(VERSION, version), ..self })
+    }
+
     /// Whether it can listen on other addresses than loopback.
     pub fn listens_anywhere(&self) -> bool {
         self.network == Network::Bridge || self.texts().any(|text| text.contains(HOST))
@@ -166,6 +188,16 @@ mod tests {
         let bridged = container("image = \"x\"\nport = 80\nnetwork = \"bridge\"").expect("a container");
         assert!(bridged.listens_anywhere());
         assert!(container("image = \"x\"\ncommand = [\"{host}:{port}\"]").expect("a container").listens_anywhere());
+    }
+
+    #[test]
+    fn a_run_names_the_version_of_an_image() {
+        let shop = container("image = \"ghcr.io/acme/shop:{version}\"\nport = 8080").expect("a container");
+        assert!(shop.has_versions());
+        assert_eq!(shop.clone().of_version("v1.3").map(|shop| shop.image), Ok("ghcr.io/acme/shop:v1.3".to_owned()));
+        for bad in ["", "../x", "a b", "x@sha256:1", "-x", &"x".repeat(129)] {
+            assert!(shop.clone().of_version(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::container::Container;
+use super::container::{BUILT, Container};
 use super::kubernetes::KubernetesFile;
 use super::profile::ProfileFile;
 use super::remote::{MetricsFile, UrlFile};
@@ -131,10 +131,13 @@ impl ManifestFile {
     }
 
     fn bad_version(&self) -> Option<String> {
-        let Self { version, source, .. } = self;
+        let Self { version, source, container, .. } = self;
+        let is_named = container.as_ref().is_some_and(Container::has_versions);
         match source {
             Some(_) if !version.is_empty() => Some("version: remove it; with [source], it is the commit".to_owned()),
+            None if is_named && !version.is_empty() => Some("version: remove it; a run names it".to_owned()),
             Some(_) => None,
+            None if is_named => None,
             None if version.trim().is_empty() => Some("version: must not be empty".to_owned()),
             None => version_fault(version),
         }
@@ -146,6 +149,23 @@ impl ManifestFile {
             (Some(_), None) => Some("build: is missing; a target with [source] is built".to_owned()),
             (None, Some(_)) => Some("source: is missing; [build] says how to build it".to_owned()),
             (Some(source), Some(build)) => source.fault().or_else(|| build.fault()),
+        }
+        .or_else(|| self.bad_image())
+    }
+
+    /// Finds an image that is neither named nor built, or both.
+    fn bad_image(&self) -> Option<String> {
+        let file = self.build.as_ref().and_then(|build| build.containerfile.as_ref());
+        match (&self.container, &self.source, file) {
+            (None, _, Some(_)) => Some("build.containerfile: only for a target with [container]".to_owned()),
+            (Some(_), Some(_), None) => Some("build.containerfile: is missing; an image is built from it".to_owned()),
+            (Some(Container { image, .. }), Some(_), Some(_)) if image != BUILT => {
+                Some("container.image: remove it; with [source], it is built".to_owned())
+            }
+            (Some(Container { image, .. }), None, _) if image == BUILT => {
+                Some("container.image: is missing".to_owned())
+            }
+            _ => None,
         }
     }
 
@@ -184,13 +204,13 @@ impl ManifestFile {
             ("command", !command.is_empty()),
             ("env", !env.is_empty()),
             ("identity", identity.is_some()),
-            ("source", source.is_some()),
+            ("source", source.is_some() && kind != "container"),
             ("sandbox", !sandbox.is_empty() && kind != "vm"),
         ];
         let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
         let why = match (kind, field) {
             ("url", _) => "a target with [url] already runs".to_owned(),
-            (_, "source") => "only programs are built".to_owned(),
+            (_, "source") => "only programs and images are built".to_owned(),
             (_, "identity") => "only the code of a program is identified by its files".to_owned(),
             ("kubernetes", "sandbox") => "its Pod has its own".to_owned(),
             (_, "sandbox") => "a container has its own".to_owned(),

@@ -1,4 +1,4 @@
-//! A program that its agent builds from a repository: which, and how. Pure.
+//! A program or an image that its agent builds from a repository: which, and how. Pure.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -30,10 +30,15 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
-    /// The program and its arguments, run in the root of the repository.
+    /// The program and its arguments, run in the root of the repository; empty for an image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Files and folders to keep, relative to the root. The target's `command` finds them by the same paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
+    /// For a target with `[container]`: the file in the repository from which the container engine builds its image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerfile: Option<String>,
     /// Additional environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -87,11 +92,23 @@ impl Source {
 impl Build {
     /// Explains why it is invalid; the sentence starts with the field.
     pub(super) fn fault(&self) -> Option<String> {
-        let Self { command, artifacts, env, cache, network: _, timeout_s } = self;
-        if let Some(fault) = bad_command(command) {
+        let Self { command, artifacts, containerfile, env, cache, network: _, timeout_s } = self;
+        if let Some(file) = containerfile {
+            let given = [
+                ("command", command.len()),
+                ("artifacts", artifacts.len()),
+                ("env", env.len()),
+                ("cache", cache.len()),
+            ];
+            if let Some((field, _)) = given.into_iter().find(|(_, count)| *count > 0) {
+                return Some(format!("build.{field}: remove it; an image is built by its build.containerfile"));
+            }
+            if !is_below(file) {
+                return Some(format!("build.containerfile: {file:?} must be a path in the repository"));
+            }
+        } else if let Some(fault) = bad_command(command) {
             return Some(format!("build.{fault}"));
-        }
-        if artifacts.is_empty() {
+        } else if artifacts.is_empty() {
             return Some("build.artifacts: name the program that the build makes".to_owned());
         }
         for (field, paths) in [("artifacts", artifacts), ("cache", cache)] {
@@ -187,6 +204,7 @@ mod tests {
         let build = Build {
             command: vec!["make".to_owned()],
             artifacts: vec!["bin/api".to_owned()],
+            containerfile: None,
             env: BTreeMap::new(),
             cache: Vec::new(),
             network: false,
@@ -199,6 +217,12 @@ mod tests {
             let bad = Build { cache: vec![path.to_owned()], ..build.clone() };
             assert!(bad.fault().is_some_and(|fault| fault.starts_with("build.cache: ")), "{path}");
         }
+        let image = Build { command: Vec::new(), artifacts: Vec::new(), ..build.clone() };
+        let image = |file: &str| Build { containerfile: Some(file.to_owned()), ..image.clone() };
+        assert_eq!(image("docker/Containerfile").fault(), None);
+        assert!(image("../Containerfile").fault().is_some_and(|fault| fault.starts_with("build.containerfile: ")));
+        let both = Build { containerfile: Some("Containerfile".to_owned()), ..build.clone() };
+        assert!(both.fault().is_some_and(|fault| fault.starts_with("build.command: remove it")));
         let bad = Build { timeout_s: f64::NAN, ..build };
         assert!(bad.fault().is_some_and(|fault| fault.starts_with("build.timeout_s: ")));
     }
