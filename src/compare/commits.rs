@@ -67,7 +67,9 @@ pub fn commits(rows: &[Row], base: usize, environments: &Environments) -> Option
     }
     let diff = match commits.as_slice() {
         [] => return None,
-        [one, other] => other.template.as_ref().map(|template| filled(template, &one.id, &other.id)),
+        [one, other] if one.template == other.template => {
+            other.template.as_ref().map(|template| filled(template, &one.id, &other.id))
+        }
         _ => None,
     };
     Some(Commits { commits, diff })

@@ -91,10 +91,13 @@ impl<'a> Baseline<'a> {
         let mut loads = self.several("loads", plan.loads, |run| run.spec.load.clone(), describe_load)?;
         loads.sort_by_key(|load| load.shape().map(Shape::peak));
         let own = self.targets()?;
-        let is_own = |name: &&String| own.iter().any(|target| target.name == **name || target.key() == **name);
+        let is_own = |name: &&String| {
+            // A revision means another commit by now.
+            let is_bare = !name.contains('@');
+            own.iter().any(|target| target.key() == **name || is_bare && target.name == **name)
+        };
         let candidates = plan.targets.iter().filter(|name| !is_own(name)).cloned();
         let named = |target: &Versioned| {
-            // A revision may lead to another commit by now; the version is the commit.
             if target.name.contains('@') { target.key() } else { target.name.clone() }
         };
         let targets = own.iter().map(named).chain(candidates).collect();

@@ -37,10 +37,16 @@ impl GateCell {
         self.baseline.iter().chain(&self.candidate)
     }
 
-    /// Returns the time that its runs took, seconds.
+    /// Returns the time in which one of its runs was in progress, seconds: those of a duet run at the same time.
     pub fn measured_s(&self) -> f64 {
-        let took = |run: &Run| Some((run.finished_at_ms? - run.started_at_ms?).max(0) as f64 / 1_000.0);
-        self.runs().filter_map(took).sum()
+        let mut spans: Vec<_> = self.runs().filter_map(|run| Some((run.started_at_ms?, run.finished_at_ms?))).collect();
+        spans.sort_unstable();
+        let (mut until, mut took_ms) = (i64::MIN, 0);
+        for (from, to) in spans {
+            took_ms += (to - from.max(until)).max(0);
+            until = until.max(to);
+        }
+        took_ms as f64 / 1_000.0
     }
 
     /// Returns the code that all runs of both sides measured; none if it differs or is not known as a whole.

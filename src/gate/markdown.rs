@@ -23,13 +23,13 @@ pub fn text(gate: &Gate) -> String {
     for check in checks.iter().filter(|check| check.outcome == *outcome && check.outcome != Outcome::Fine) {
         let _ = writeln!(text, "- `{}` at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }
-    if let Some(needed) = gate.needed() {
+    if let Some(needed) = gate.needed().filter(|_| *outcome == Outcome::CannotSay) {
         let _ = writeln!(text, "\nMeasure about {needed} repetitions per side to decide.");
     }
     let runs_took = format::duration(Some(gate.measured_s()));
     let _ = write!(
         text,
-        "{}<details><summary>{}, measured in {}</summary>\n\n{}",
+        "{}<details><summary>{}, runs took {}</summary>\n\n{}",
         if text.ends_with("\n\n") { "" } else { "\n" },
         format::plural(checks.len(), "check"),
         runs_took.text(),

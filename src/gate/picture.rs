@@ -46,8 +46,8 @@ pub fn text(check: &RuleCheck) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 0 to 1")]
     let column = |place: f64| (place * (CHARACTERS - 1) as f64).round() as usize;
     let mut line = vec!['·'; CHARACTERS];
-    if let Some([low, high]) = interval.map(|ends| ends.map(column)) {
-        line[low..=high].fill('━');
+    if let Some([one, other]) = interval.map(|ends| ends.map(column)) {
+        line[one.min(other)..=one.max(other)].fill('━');
     }
     (line[column(0.5)], line[column(limit)], line[column(change)]) = ('│', '┊', '●');
     line.into_iter().collect()

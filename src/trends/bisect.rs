@@ -13,6 +13,9 @@ use crate::{
 /// Characters of the id of a commit that a version has.
 const SHORT: usize = 12;
 
+/// The smallest limit between good and bad, percent.
+const SMALLEST: f64 = 0.1;
+
 /// Returns the command for a change that made a target worse between two commits; none for another change.
 ///
 /// It measures as one of the cell's runs was measured, and looks for half of the difference.
@@ -26,6 +29,9 @@ pub fn command(change: &Change, metric: Metric, run: &Run) -> Option<String> {
     let flags = command_of(&without_targets(run)?);
     let flags = flags.strip_prefix("brewbench run new ")?.to_owned();
     let (name, worse) = (split_target(&run.spec.target).0, (change.ratio - 1.0).abs() * 100.0 / 2.0);
+    if worse < SMALLEST {
+        return None;
+    }
     Some(format!(
         "brewbench bisect --target {} --good {good} --bad {bad} --metric {} --worse {worse:.1}% -- {flags}",
         quoted(name),

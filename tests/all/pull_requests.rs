@@ -27,6 +27,7 @@ set -euo pipefail
 body() { for word in "$@"; do case "$word" in body=@*) cat "${word#body=@}";; esac; done; }
 case "$*" in
   "api repos/acme/api/compare/"*"--jq .merge_base_commit.sha") git -C "$REPOSITORY" merge-base main "${2##*...}";;
+  "api user --jq .login") exit 1;;
   "api --paginate repos/acme/api/issues/7/comments --jq"*) ls "$GITHUB" ;;
   "api --silent --method PATCH repos/acme/api/issues/comments/"*) test -f "$GITHUB/${5##*/}"; body "$@" > "$GITHUB/${5##*/}";;
   "api --silent repos/acme/api/issues/7/comments"*) body "$@" > "$GITHUB/$(date +%s%N)";;
@@ -106,7 +107,6 @@ impl World {
     /// Runs the action for a commit. Returns the exit code of its last step, and its log.
     async fn run(&self, head: &str) -> (i32, String) {
         let runner = self.path("runner");
-        let _ = fs::remove_file(runner.join("gate.md"));
         fs::write(self.path("output"), "").expect("a file");
         let (mut last, mut log) = (0, String::new());
         let steps = steps();
@@ -170,4 +170,5 @@ async fn the_action_fails_a_slower_commit_and_keeps_one_comment() {
 
     let (code, log) = world.run("nothing").await;
     assert!(code != 0 && code != 1 && world.comments().len() == 1, "{code} {log}");
+    assert!(!world.path("runner/gate.md").exists(), "the result of another commit");
 }

@@ -275,7 +275,7 @@ fn text(gate: &Answer) -> String {
         let _ = writeln!(text, "! {}", plain(note));
     }
     let took = format::duration(Some(gate.measured_s()));
-    let _ = writeln!(text, "measured in {}\n{}", plain(took.text()), plain(&gate.url));
+    let _ = writeln!(text, "runs took {}\n{}", plain(took.text()), plain(&gate.url));
     text
 }
 
@@ -285,6 +285,7 @@ pub fn usage_code(arguments: impl Iterator<Item = String>, otherwise: u8) -> u8 
     let arguments: Vec<String> = arguments.skip(1).collect();
     let gates = |argument: &String| argument.starts_with("--candidate") || argument.starts_with("--fail-on");
     let is_gate = match arguments.first().map(String::as_str) {
+        Some("bisect") => true,
         Some("compare") => arguments.iter().any(gates),
         Some("run") => arguments.get(1).is_some_and(|second| second == "new") && arguments.iter().any(gates),
         _ => false,
@@ -301,6 +302,7 @@ mod tests {
         let code = |line: &str| usage_code(line.split(' ').map(str::to_owned), 2);
         assert_eq!(code("brewbench compare --baseline a --candidate b --fail-on x"), USAGE);
         assert_eq!(code("brewbench compare --fail-on=x"), USAGE);
+        assert_eq!(code("brewbench bisect --good x"), USAGE);
         assert_eq!(code("brewbench compare"), 2);
         assert_eq!(code("brewbench run --candidate"), 2);
         assert_eq!(code("brewbench run new --target a --fail-on rps"), USAGE);

@@ -26,6 +26,11 @@ pub async fn commits(repository: &Path, good: &str, bad: &str) -> anyhow::Result
     let mut all = vec![commit(&git(repository, &["show", "--no-patch", FORMAT, &good]).await?)?];
     let range = format!("{good}..{bad}");
     let list = git(repository, &["log", "--first-parent", "--reverse", FORMAT, &range]).await?;
+    if let Some((first, _)) = list.split_once(' ')
+        && resolve(repository, &format!("{first}^1")).await? != good
+    {
+        bail!("{good} was merged into {bad} from another branch; name the commit at which that branched off");
+    }
     for line in list.lines() {
         all.push(commit(line)?);
     }

@@ -8,6 +8,7 @@ mod search;
 
 use std::{fmt::Write, path::PathBuf, process::ExitCode};
 
+use anyhow::bail;
 use brewbench::{
     compare::metric::Metric,
     experiments::{
@@ -22,7 +23,7 @@ use brewbench::{
     runs::model::{NoteText, Run},
     web::{command_line::quoted, format::plural},
 };
-use brewbench_wire::manifest::source::revision_fault;
+use brewbench_wire::{Phase, manifest::source::revision_fault};
 use clap::{Args, builder::PossibleValuesParser};
 use reqwest::Method;
 use serde::Serialize;
@@ -89,7 +90,7 @@ Exit codes:
   0   found
   1   the bad end is not worse
   2   undecided, with the commits that are left, or no response
-  64  invalid command line, or an unknown commit or target";
+  64  invalid command line, or an unknown commit";
 
 /// The end of a search.
 #[derive(Debug, Serialize)]
@@ -248,8 +249,8 @@ impl Bisection<'_> {
             list.experiments.into_iter().find(|info| is_it(&info.experiment.note, &info.experiment.plan.targets));
         let Some(found) = found else { return Ok(None) };
         let experiment: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{}", found.experiment.id)).await?;
-        // One that was cancelled is measured again.
-        let is_whole = experiment.runs.iter().all(|run| run.phase != brewbench_wire::Phase::Cancelled);
+        // What was interrupted is measured again.
+        let is_whole = experiment.runs.iter().all(|run| !matches!(run.phase, Phase::Cancelled | Phase::Lost));
         Ok(is_whole.then_some(experiment))
     }
 
@@ -257,10 +258,20 @@ impl Bisection<'_> {
     async fn judge(&mut self, measured: &Judged, base: usize, commit: usize) -> anyhow::Result<Finding> {
         let [of_base, of_commit] = [self.target(base), self.target(commit)];
         let gate: Gate = measured.gate(self.connection, &of_base, &of_commit).await?;
-        let runs = measured.ended.runs.iter().filter(|run| run.spec.target == of_commit);
-        let has_result = runs.clone().any(Run::has_result);
-        let failure = || runs.clone().find_map(|run| run.error.clone()).unwrap_or_else(|| gate.headline.clone());
-        let reason = if has_result { gate.checks[0].reason.clone() } else { failure() };
+        let runs = |target: &str| -> Vec<&Run> {
+            measured.ended.runs.iter().filter(|run| run.spec.target == target).collect()
+        };
+        let (base_runs, runs) = (runs(&of_base), runs(&of_commit));
+        let failure = |runs: &[&Run]| runs.iter().find_map(|run| run.error.clone()).unwrap_or_default();
+        if !base_runs.iter().any(|run| run.has_result()) {
+            bail!("{of_base} has no result to compare with: {}", failure(&base_runs));
+        }
+        let has_result = runs.iter().any(|run| run.has_result());
+        if !has_result && runs.iter().any(|run| matches!(run.phase, Phase::Cancelled | Phase::Lost)) {
+            bail!("the measurement of {of_commit} was interrupted; the same command goes on");
+        }
+        let judged = || gate.checks.first().map_or_else(|| gate.headline.clone(), |check| check.reason.clone());
+        let reason = if has_result { judged() } else { failure(&runs) };
         let sign = if has_result { gate.outcome.sign() } else { "no result" };
         let Commit { id, subject } = &self.commits[commit];
         eprintln!("{sign}: {id} {}\n  {}", plain(subject), plain(&reason));

@@ -45,7 +45,7 @@ impl Reason {
     /// Returns the reason as a sentence.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Noise => "the runs scatter too much to decide; give it more repetitions or a longer load",
+            Self::Noise => "a comparison cannot say whether a commit is worse",
             Self::NoResult => "the other commits have no valid run",
             Self::Gradual => "no single commit is worse by so much than its parent",
         }

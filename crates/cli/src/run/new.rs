@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use brewbench::{
     app::ids::ExperimentId,
     experiments::{
@@ -15,7 +16,12 @@ use brewbench::{
     },
     web::format::plural,
 };
+use brewbench_io::client::Client;
 use clap::{ArgGroup, Args, Parser, ValueEnum};
+use tokio::signal::{
+    ctrl_c,
+    unix::{SignalKind, signal},
+};
 
 use crate::{
     common::{Common, pair},
@@ -133,17 +139,8 @@ enum GeneratorPlace {
 }
 
 impl PlanFlags {
-    /// Returns the plan of the flags, with the full id of the experiment or run to measure again.
-    async fn plan(self, connection: &Connection) -> anyhow::Result<Plan> {
-        let plan = self.settings()?;
-        let against = match &plan.against {
-            Some(against) => Some(with_full_ids(connection, against).await?),
-            None => None,
-        };
-        Ok(Plan { against, ..plan })
-    }
-
-    fn settings(self) -> anyhow::Result<Plan> {
+    /// Returns the plan of the flags.
+    fn plan(self) -> anyhow::Result<Plan> {
         let Self { targets, against, sizes, scenario, parameters, load, fields, repeat, until_ci, .. } = self;
         let Self { max_repeat, retries, seed, agent, agent_label, spread, name, profile, .. } = self;
         let Self { generators, cluster_generators, .. } = self;
@@ -186,7 +183,7 @@ impl New {
         }
         let Self { common, plan, wait, gate: _ } = self;
         let connection = common.connect()?;
-        let created = submit(&connection, plan.plan(&connection).await?).await?;
+        let created = submit(&connection, with_known(plan.plan()?, &connection).await?).await?;
         if !wait {
             common.print(&created, |created| table::runs(&created.runs))?;
             return Ok(ExitCode::SUCCESS);
@@ -214,7 +211,7 @@ impl New {
                 return Err(fault.into());
             }
         };
-        progress::wait(&connection.client, id).await?;
+        wait_or_cancel(&connection.client, id).await?;
         let sides = sides(id, baseline, candidate);
         rules.gate.decide(&common, &connection, sides, rules.max_repeat).await
     }
@@ -240,7 +237,8 @@ impl New {
     pub async fn planned(self, connection: &Connection) -> anyhow::Result<(Plan, Rules)> {
         let Self { plan, gate, .. } = self;
         let max_repeat = usize::try_from(plan.max_repeat)?;
-        Ok((plan.plan(connection).await?, Rules { gate, max_repeat }))
+        let plan = plan.plan().map_err(|fault| Unusable(format!("{fault:#}")))?;
+        Ok((with_known(plan, connection).await?, Rules { gate, max_repeat }))
     }
 }
 
@@ -277,6 +275,33 @@ fn sides(experiment: &ExperimentId, baseline: &str, candidate: &str) -> Sides {
     ]
 }
 
+/// Replaces a shortened id of what is measured again, and `last`.
+async fn with_known(plan: Plan, connection: &Connection) -> anyhow::Result<Plan> {
+    let against = match &plan.against {
+        Some(against) => Some(with_full_ids(connection, against).await?),
+        None => None,
+    };
+    Ok(Plan { against, ..plan })
+}
+
+/// Waits for an experiment. If the program is interrupted, it is cancelled, so that nothing waits for it.
+async fn wait_or_cancel(client: &Client, id: &ExperimentId) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let interrupted = async {
+        tokio::select! {
+            _ = ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    tokio::select! {
+        ended = progress::wait(client, id) => ended.map(drop),
+        () = interrupted => {
+            let _: ExperimentWithRuns = client.post(&format!("api/v1/experiments/{id}/cancel"), &()).await?;
+            bail!("interrupted; the experiment was cancelled")
+        }
+    }
+}
+
 /// Submits a plan, and prints what will be measured.
 pub async fn submit(connection: &Connection, plan: Plan) -> anyhow::Result<ExperimentWithRuns> {
     let created: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan).await?;
@@ -310,7 +335,7 @@ mod tests {
 
     fn plan(line: &str) -> Plan {
         let words = ["new", "--target", "a", "--size", "s"].into_iter().chain(line.split_whitespace());
-        Line::try_parse_from(words).expect("valid flags").new.plan.settings().expect("a plan")
+        Line::try_parse_from(words).expect("valid flags").new.plan.plan().expect("a plan")
     }
 
     #[test]
