@@ -4,6 +4,7 @@ pub mod api;
 pub mod code;
 pub mod column;
 pub mod csv;
+pub mod exchange;
 pub mod filter;
 pub mod load;
 pub mod lookup;

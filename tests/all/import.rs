@@ -576,3 +576,59 @@ async fn waiting_uploads_are_stored_together_and_fail_separately() {
         sqlx::query_scalar("select id from run order by id").fetch_all(&app.state.db.read).await.expect("runs");
     assert_eq!(ids, ["a", "b", "d"]);
 }
+
+/// A README with the output of two runs of wrk.
+fn readme() -> String {
+    let wrk = |rate: u32| {
+        format!(
+            "```\nRunning 10s test @ http://127.0.0.1:8080/\n  2 threads and 10 connections\n  \
+             Thread Stats   Avg      Stdev     Max   +/- Stdev\n    Latency     1.00ms    0.20ms   5.00ms   90.00%\n    \
+             Req/Sec     5.00k   100.00     6.00k    70.00%\n  {} requests in 10.00s, 10.00MB read\n\
+             Requests/sec:  {rate}.00\nTransfer/sec:      1.00MB\n```\n",
+            rate * 10
+        )
+    };
+    format!("# Results\n\n## Go\n\n{}\n## Rust\n\n{}", wrk(10_000), wrk(12_000))
+}
+
+#[tokio::test]
+async fn a_text_with_several_reports_is_previewed_and_becomes_several_runs() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("README.md");
+    std::fs::write(&path, readme()).expect("a file");
+    let file = path.display().to_string();
+    let brewbench = async |arguments: &[&str]| as_user(&app, user.secret(), arguments).await;
+    let preview = brewbench(&["run", "import", "--dry-run", &file, "--json"]).await.json();
+    let found: Vec<_> = preview[0]["reports"].as_array().expect("reports").iter().map(|one| &one["heading"]).collect();
+    assert_eq!(found, [&json!("Go"), &json!("Rust")], "{preview}");
+    let shown = brewbench(&["run", "import", "--dry-run", &file]).await.ok();
+    assert!(shown.contains("Rust") && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let list = user.get("/api/v1/runs").await.ok().json();
+    assert_eq!(list["runs"], json!([]), "nothing was imported");
+    let runs = brewbench(&["run", "import", &file, "--json"]).await;
+    assert!(runs.err.contains("to undo this: brewbench run delete "), "{}", runs.err);
+    let runs = runs.json();
+    let targets: Vec<_> = runs["runs"].as_array().expect("runs").iter().map(|run| text(&run["target"])).collect();
+    assert_eq!(targets, ["Go", "Rust"], "{runs}");
+    let ids: Vec<String> = runs["runs"].as_array().expect("runs").iter().map(|run| text(&run["id"])).collect();
+    let export = async |format: &str| {
+        let ids = ids.iter().map(String::as_str);
+        let arguments: Vec<&str> = ["run", "export", "--format", format].into_iter().chain(ids).collect();
+        brewbench(&arguments).await
+    };
+    let bencher = export("bencher").await.json();
+    assert_eq!(bencher.as_object().map(serde_json::Map::len), Some(2), "{bencher}");
+    assert!(bencher.to_string().contains(r#""rps":{"lower_value":10000.0,"upper_value":10000.0,"value":10000.0}"#));
+    assert_eq!(export("otava").await.ok().lines().count(), 3);
+    assert!(export("prometheus").await.ok().contains("brewbench_run_rps{"));
+    let several = export("k6").await.refused(1);
+    assert!(several.contains("a k6 summary has one run"), "{several}");
+    let k6 = brewbench(&["run", "export", "--format", "k6", &ids[1]]).await.json();
+    assert_eq!(k6["metrics"]["http_reqs"]["rate"], 12_000.0, "{k6}");
+    std::fs::write(&path, "no results").expect("a file");
+    brewbench(&["run", "import", "--dry-run", &file]).await;
+    let refused = brewbench(&["run", "import", "--dry-run", &file]).await;
+    assert!(refused.code == Some(1) && refused.err.contains("not all of it can be imported"), "{}", refused.err);
+}

@@ -8,7 +8,7 @@ use axum::{
 };
 use brewbench_wire::series::{Packed, Series};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     app::{
@@ -25,9 +25,20 @@ use crate::{
         },
         store::downsampled,
     },
-    runs::{api::export::ExportFormat, lookup::found, model::Run},
+    runs::{lookup::found, model::Run},
     web::time_ago::exact,
 };
+
+/// The format of a time series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum SeriesFormat {
+    /// With the unit of each value.
+    #[default]
+    Json,
+    /// One line per second.
+    Csv,
+}
 
 /// Format of the response.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -35,7 +46,7 @@ use crate::{
 pub struct SeriesQuery {
     /// `json` by default.
     #[serde(default)]
-    format: ExportFormat,
+    format: SeriesFormat,
 }
 
 /// Show the time series of a run: load, latencies and resources per second; of a run in progress, the series so far.
@@ -61,8 +72,8 @@ pub async fn series(
         (header::CONTENT_DISPOSITION, disposition)
     };
     Ok(match query.format {
-        ExportFormat::Json => ([name("json")], Json(body)).into_response(),
-        ExportFormat::Csv => {
+        SeriesFormat::Json => ([name("json")], Json(body)).into_response(),
+        SeriesFormat::Csv => {
             let kind = (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned());
             ([kind, name("csv")], table::csv(&body)).into_response()
         }

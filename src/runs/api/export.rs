@@ -21,7 +21,7 @@ use crate::{
     auth::caller::Read,
     metrics::METRICS,
     runs::{
-        csv, load,
+        csv, exchange, load,
         model::{Run, RunList},
         verdict::Verdict,
     },
@@ -39,6 +39,14 @@ pub enum ExportFormat {
     Json,
     /// One line per run.
     Csv,
+    /// The figures of one run in the form of k6's `--summary-export`.
+    K6,
+    /// Bencher Metric Format: medians and ranges of targets.
+    Bencher,
+    /// CSV for Apache Otava: one line per valid or suspect run, oldest first.
+    Otava,
+    /// The text format of Prometheus.
+    Prometheus,
 }
 
 /// The runs and the format of an export.
@@ -55,7 +63,7 @@ pub struct Export {
 
 /// Export runs with metrics, labels and notes as a file.
 #[utoipa::path(get, path = "/api/v1/runs/export", tag = "runs", params(Export),
-    responses((status = 200, body = RunList, description = "or text/csv"), (status = 404, body = ErrorBody),
+    responses((status = 200, body = RunList, description = "or another format: text/csv, text/plain or other JSON"), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
 pub async fn export(
     _: Read,
@@ -72,14 +80,25 @@ pub async fn export(
             let name = [(header::CONTENT_DISPOSITION, "attachment; filename=\"runs.json\"")];
             (name, Json(RunList { runs })).into_response()
         }
-        ExportFormat::Csv => {
-            let headers = [
-                (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-                (header::CONTENT_DISPOSITION, "attachment; filename=\"runs.csv\""),
-            ];
-            (headers, table(&runs)).into_response()
+        ExportFormat::Csv => file("text/csv; charset=utf-8", "runs.csv", table(&runs)),
+        ExportFormat::Otava => file("text/csv; charset=utf-8", "otava.csv", exchange::otava(&runs)),
+        ExportFormat::Prometheus => {
+            file("text/plain; version=0.0.4; charset=utf-8", "runs.prom", exchange::prometheus(&runs))
         }
+        ExportFormat::Bencher => file("application/json", "bencher.json", exchange::bencher(&runs).to_string()),
+        ExportFormat::K6 => match runs.as_slice() {
+            [run] => file("application/json", "summary.json", exchange::k6(run).to_string()),
+            _ => return Err(Error::Invalid("runs: a k6 summary has one run".to_owned())),
+        },
     })
+}
+
+fn file(kind: &'static str, name: &str, text: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    (headers, text).into_response()
 }
 
 /// The columns before the metrics.

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use brewbench::app::ids::joined;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use reqwest::Method;
 
 use crate::run::which::{ManyRuns, full_id};
@@ -26,6 +26,14 @@ pub enum ExportAs {
     Json,
     /// Metrics, labels and notes as CSV, one line per run
     Csv,
+    /// The figures of one run in the form of k6's --summary-export
+    K6,
+    /// Bencher Metric Format: medians and ranges of targets
+    Bencher,
+    /// CSV for Apache Otava, oldest run first
+    Otava,
+    /// The text format of Prometheus
+    Prometheus,
     /// Time series of one run as JSON
     Series,
     /// Time series of one run as CSV, one line per second
@@ -51,10 +59,10 @@ impl Export {
             (ExportAs::Summary | ExportAs::Series | ExportAs::SeriesCsv, _) => {
                 bail!("summaries and series are exported one run at a time; give one run, or --format csv or json")
             }
-            (ExportAs::Json | ExportAs::Csv, ids) => {
-                let format = if format == ExportAs::Csv { "csv" } else { "json" };
+            (_, ids) => {
+                let name = format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
                 let request = connection.client.request(Method::GET, "api/v1/runs/export");
-                request.query(&[("runs", joined(ids).as_str()), ("format", format)])
+                request.query(&[("runs", joined(ids)), ("format", name)])
             }
         };
         let bytes = connection.client.send(request).await?.bytes().await?;

@@ -15,15 +15,21 @@ use brewbench::{
         import::{Imported, ImportedFile, folder::INDEX},
     },
 };
+use brewbench_wire::reports::parts::{Part, parts};
 use clap::Args;
 use futures_util::{StreamExt, TryFutureExt, stream};
 use reqwest::Method;
+use serde_json::json;
 
+use super::preview;
 use crate::{
     common::{Common, pair},
     connection::Connection,
     files, table,
 };
+
+/// Runs that a command to delete them names.
+const UNDO: usize = 20;
 
 /// Concurrent uploads. The server stores files that arrive together in one transaction.
 const AT_ONCE: usize = 16;
@@ -34,7 +40,7 @@ const AT_ONCE: usize = 16;
 pub struct Import {
     #[command(flatten)]
     common: Common,
-    /// Files with a k6 end-of-test summary (JSON or text) or wrk output, or one folder with an index.json
+    /// Files with the results of a load generator, or one folder with an index.json
     #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// Name of the target [default: file name without extension]
@@ -52,13 +58,17 @@ pub struct Import {
     /// A parameter that distinguishes the load, e.g. payload=10K; repeatable
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     parameters: Vec<(String, String)>,
+    /// Print what the files contain, and import nothing
+    #[arg(long, conflicts_with = "experiment")]
+    dry_run: bool,
     /// Create an experiment with this name from the imported runs
     #[arg(long, value_name = "NAME")]
     experiment: Option<String>,
 }
 
 const FORMAT: &str = "\
-The format of each file is detected from its content and printed. Missing figures stay empty.
+The format of each file is detected from its content and printed. Missing figures stay empty. A text with several reports, such as a README, \
+becomes several runs, named after their headings, or repetitions of --target.
 
 A folder is imported completely or not at all; symbolic links out of it are skipped. Its index.json is a list with one object per file:
 
@@ -83,6 +93,12 @@ Other fields are errors. Values in both the file and the index must agree.";
 impl Import {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
+        if self.dry_run {
+            if !preview::print(&self.files, self.common.json)? {
+                bail!("not all of it can be imported");
+            }
+            return Ok(());
+        }
         let connection = self.common.connect()?;
         let imported = match self.files.as_slice() {
             [folder] if folder.is_dir() => self.folder(&connection, folder).await?,
@@ -134,6 +150,11 @@ impl Import {
     async fn import_file(&self, connection: &Connection, index: usize, file: &Path) -> anyhow::Result<Imported> {
         let Self { target, target_version, size, scenario, parameters, .. } = self;
         let bytes = files::bytes(file)?;
+        // The server says what is wrong with a file that can't be read.
+        match parts(&bytes) {
+            Ok(parts) if !parts.is_empty() => return self.parts(connection, file, parts).await,
+            _ => {}
+        }
         let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         // Several files of one target are its repetitions.
         let repetition = if target.is_some() { index + 1 } else { 1 };
@@ -146,6 +167,24 @@ impl Import {
         let Imported { runs, files, order_fault } = connection.client.json(request).await?;
         let named = |kind: ImportedFile| ImportedFile { file: Some(file.display().to_string()), ..kind };
         Ok(Imported { runs, files: files.into_iter().map(named).collect(), order_fault })
+    }
+
+    /// Imports the reports of a text as a folder, all or none: as repetitions of the target, or as a target each.
+    async fn parts(&self, connection: &Connection, file: &Path, parts: Vec<Part>) -> anyhow::Result<Imported> {
+        let Self { target, target_version, size, scenario, parameters, .. } = self;
+        if size.is_some() || !parameters.is_empty() {
+            bail!("it has {} reports: put each into a file of its own, or omit --size and --param", parts.len());
+        }
+        let (mut index, mut files) = (Vec::new(), BTreeMap::new());
+        for part in parts {
+            let name = format!("{}, line {}", file.file_name().unwrap_or_default().display(), part.line);
+            let heading = part.heading.unwrap_or_else(|| name.clone());
+            let target = target.clone().unwrap_or(heading);
+            index.push(json!({"file": name, "target": target, "version": target_version, "scenario": scenario}));
+            files.insert(name, part.text);
+        }
+        let body = FolderBody { index: serde_json::to_string(&index)?, files };
+        Ok(connection.client.post("api/v1/runs/import/folder", &body).await?)
     }
 
     async fn folder(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
@@ -182,6 +221,10 @@ fn report(imported: &Imported) {
     for (file, run) in imported.files.iter().zip(&imported.runs) {
         let name = file.file.as_deref().unwrap_or(&run.spec.target);
         eprintln!("{}: {}", table::plain(name), table::plain(&file.describe()));
+    }
+    let ids: Vec<String> = imported.runs.iter().map(|run| table::short_id(run.id.as_str())).collect();
+    if !ids.is_empty() && ids.len() <= UNDO {
+        eprintln!("to undo this: brewbench run delete {}", ids.join(" "));
     }
     if let Some(fault) = &imported.order_fault {
         eprintln!("not measured in turn: {}", table::plain(fault));

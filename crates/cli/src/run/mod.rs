@@ -9,6 +9,7 @@ pub mod list;
 mod load_flags;
 pub mod logs;
 pub mod new;
+mod preview;
 pub mod rejudge;
 pub mod remarks;
 pub mod show;

@@ -19,6 +19,7 @@ mod metrics;
 pub mod missing;
 pub mod names;
 mod neutral;
+pub mod parts;
 pub mod protocol;
 pub mod read;
 pub mod report;
