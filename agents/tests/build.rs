@@ -134,9 +134,13 @@ async fn each_commit_is_built_once_and_is_the_version() {
     let second = world.commit(BUILD, "second");
     let outcome = world.run("api@main").await;
     assert_eq!((outcome.target_version.as_str(), &outcome.ended), (&second[..12], &Ended::Finished));
+    assert_ne!(outcome.target, world.run("api@v1").await.target, "another program");
     let count = std::fs::read_to_string(world.builds().join("api/tree/count/builds")).expect("kept");
     assert_eq!(count.lines().count(), 2, "two commits");
-    assert_eq!(world.run("api@v1").await.target_version, first[..12]);
+    std::fs::write(world.repository.join("NOTES"), "reworded").expect("a file");
+    let third = world.commit(BUILD, "second");
+    let same = world.run("api@main").await;
+    assert_eq!((same.target_version.as_str(), &same.target), (&third[..12], &outcome.target), "the same program");
 }
 
 #[tokio::test]

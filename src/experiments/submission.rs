@@ -52,6 +52,9 @@ const MAX_QUEUED: usize = 20_000;
 pub const MAX_RETRIES: u32 = 10;
 const MAX_WARM_UP_S: f64 = 24.0 * 3_600.0;
 
+/// Characters of the id of a commit in the name of a target.
+const SHORT_COMMIT: usize = 12;
+
 /// A valid plan that connected agents can do.
 #[derive(Clone, Debug)]
 pub struct Checked {
@@ -280,6 +283,15 @@ fn check_fields(plan: Plan) -> Result<Plan> {
     check_settings(plan)
 }
 
+/// Shortens the full id of a commit, so that a target has one name for it.
+fn shorten_commit(target: &mut String) {
+    let (name, revision) = split_target(target);
+    let is_full = |id: &&str| matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if let Some(short) = revision.filter(is_full).and_then(|id| id.get(..SHORT_COMMIT)) {
+        *target = format!("{name}@{short}");
+    }
+}
+
 /// Checks the settings of a plan, whose targets, sizes and scenario may still be missing.
 pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     let invalid = |sentence: &str| Err(Error::Invalid(sentence.to_owned()));
@@ -289,6 +301,7 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     // Before anything looks at each of them.
     let lengths = [plan.targets.len(), plan.sizes.len(), plan.loads.len()];
     check_count(lengths.into_iter().fold(1, |runs, length| runs.saturating_mul(length.max(1))))?;
+    plan.targets.iter_mut().for_each(shorten_commit);
     if plan.targets.iter().enumerate().any(|(index, name)| plan.targets[..index].contains(name)) {
         return invalid("targets: one is named twice");
     }

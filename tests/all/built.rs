@@ -27,6 +27,9 @@ async fn a_plan_may_name_revisions_of_targets_that_are_built() {
     };
     let (status, text) = submit(&["api@main", "api@refs/pull/7/head", "plain@1"]).await;
     assert_eq!(status, StatusCode::CREATED, "{text}");
+    let full = "0123456789abcdef0123456789abcdef01234567";
+    let (status, text) = submit(&[&format!("api@{full}")]).await;
+    assert!(status == StatusCode::CREATED && text.contains("\"api@0123456789ab\"") && !text.contains(full), "{text}");
     for (target, sentence) in [
         ("api@a b", "targets: api@a b: a revision is a branch, a tag or a commit"),
         ("api@--all", "targets: api@--all: a revision is a branch, a tag or a commit"),

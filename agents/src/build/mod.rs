@@ -165,7 +165,15 @@ fn started_from(manifest: Manifest, commit: &Commit, place: PathBuf, image: Stri
         Provided::Container(container) => Provided::Container(Container { image, pull: Pull::Never, ..container }),
         other => other,
     };
-    Manifest { version: commit.short().to_owned(), revision: Some(commit.id.clone()), provided, ..manifest }
+    // What was built identifies it from now on.
+    let source_build = None;
+    Manifest {
+        version: commit.short().to_owned(),
+        revision: Some(commit.id.clone()),
+        provided,
+        source_build,
+        ..manifest
+    }
 }
 
 /// Creates the folder for everything about a target's builds. Its name can't leave the folder of all.
