@@ -54,7 +54,7 @@ impl BuiltSite {
 
     async fn bisect(&self, good: &str, bad: &str, more: &[&str]) -> Output {
         let mut command = brewbench(&["bisect", "--target", "api", "--good", good, "--bad", bad, "--metric", "rps"]);
-        command.args(["--worse", "25%", "--json"]).args(more).args(["--", "--size", "1/1GiB", "--scenario", "get"]);
+        command.args(["--worse", "50%", "--json"]).args(more).args(["--", "--size", "1/1GiB", "--scenario", "get"]);
         command.args(["--vus", "2", "--duration", "1s", "--warm-up", "0.2s", "--repeat", "6", "--accept-suspect"]);
         command.env("BREWBENCH_URL", &self.address).env("BREWBENCH_TOKEN", self.user.secret());
         Output::within(LIMIT, {
@@ -70,7 +70,7 @@ async fn the_commit_is_found_and_a_search_goes_on_where_it_ended() {
     let Some(site) = BuiltSite::start(10.0).await else { return };
     site.repository.git(&["tag", "good"]);
     for number in 1..=4 {
-        site.repository.commit(&format!("Change {number}"), if number < 3 { 10.0 } else { 20.0 });
+        site.repository.commit(&format!("Change {number}"), if number < 3 { 10.0 } else { 60.0 });
     }
     let found: Value = site.bisect("good", "main", &[]).await.json();
     assert_eq!(found["found"]["subject"], "Change 3", "{found}");

@@ -87,7 +87,7 @@ impl World {
                 "--size 1/1GiB --scenario get --vus 2 --duration 1s\n--warm-up 0.2s --repeat 6 --accept-suspect --until-decided"
                     .to_owned(),
             ),
-            ("inputs.fail-on", "rps<-25%\np50>25%\n".to_owned()),
+            ("inputs.fail-on", "rps<-50%\np50>100%\n".to_owned()),
             ("inputs.base", String::new()),
             ("inputs.head", head.to_owned()),
             ("inputs.name", "benchmark".to_owned()),
@@ -158,7 +158,7 @@ async fn the_action_fails_a_slower_commit_and_keeps_one_comment() {
     assert!(comment.contains("same binary") && comment.contains("●"), "{comment}");
     assert!(log.contains("queued 12 runs") && log.contains(", about "), "{log}");
 
-    let slow = world.site.repository.pull_request(7, "Sleep for longer", 20.0);
+    let slow = world.site.repository.pull_request(7, "Sleep for longer", 60.0);
     let (code, log) = world.run(&slow).await;
     assert_eq!(code, 1, "{log}");
     let comments = world.comments();

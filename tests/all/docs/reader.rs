@@ -341,7 +341,7 @@ impl Reader {
             }
             "docs/guide/pull-requests.md" => {
                 let repository = Repository::new(&self.folder.path().join("srv/git/api.git"), 10.0);
-                repository.pull_request(7, "Sleep for longer", 15.0);
+                repository.pull_request(7, "Sleep for longer", 40.0);
             }
             "docs/guide/distributed.md" => {
                 for name in ["gen-1", "gen-2"] {
