@@ -25,11 +25,12 @@ pub const RUN_LABEL: &str = "brewbench.run";
 /// Maximum time for the response to any request but a pull. The engine may be starting other containers.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Maximum time of a later attempt to remove what was left: an idle agent waits for it.
-const QUICK: Duration = Duration::from_secs(1);
+/// Maximum time of a later attempt to remove what was left: an idle agent waits for it. On a busy machine, shorter attempts
+/// would all be given up before the engine has answered.
+const LATER: Duration = Duration::from_secs(20);
 
-/// Maximum time for the first response.
-const HELLO: Duration = Duration::from_secs(5);
+/// Maximum time for the first response: to name its version, Podman starts programs.
+const HELLO: Duration = Duration::from_secs(10);
 
 /// How long the engine may take to finish a request of an agent that was killed.
 const UNFINISHED: Duration = Duration::from_mins(1);
@@ -156,10 +157,11 @@ impl Containers {
         if !has_unfinished && !self.has_leftovers.load(Ordering::Relaxed) {
             return;
         }
-        if let Ok(Ok(swept)) = timeout(QUICK, self.sweep()).await
-            && !swept.is_empty()
-        {
-            tracing::info!(containers = ?swept, "removed containers that were left");
+        match timeout(LATER, self.sweep()).await {
+            Ok(Ok(swept)) if swept.is_empty() => {}
+            Ok(Ok(swept)) => tracing::info!(containers = ?swept, "removed containers that were left"),
+            Ok(Err(fault)) => tracing::debug!(fault, "containers that were left remain"),
+            Err(_) => tracing::debug!("containers that were left remain: no answer within {} s", LATER.as_secs()),
         }
     }
 
