@@ -69,6 +69,31 @@ impl Site {
 }
 
 #[tokio::test]
+async fn a_run_names_the_tag_of_an_image() {
+    let Some(site) = Site::new("container tags").await else { return };
+    site.podman.load("unruly:2", &Image::of(&unruly(), &["--", "two"]));
+    let text = "name = \"boxed\"\n[ready]\npath = \"/\"\ntimeout_s = 5\n[container]\n\
+                image = \"localhost/unruly:{version}\"\ncommand = [\"{port}\", \"good\"]\npull = \"never\"\n";
+    std::fs::write(site.bench.work.targets.join("boxed.toml"), text).expect("a manifest");
+    let run =
+        async |target: &str| execute::run(&job(target), &site.bench.work, &CancellationToken::new(), |_| {}).await;
+    for version in ["1", "2"] {
+        let outcome = run(&format!("boxed@{version}")).await;
+        assert_eq!((outcome.target_version.as_str(), &outcome.ended), (version, &Ended::Finished), "{outcome:?}");
+        let Some(Identity::Container { image, .. }) = &outcome.target else { panic!("{outcome:?}") };
+        assert_eq!(image, &format!("localhost/unruly:{version}"));
+    }
+    for (target, why) in [
+        ("boxed", "name a version of target boxed: boxed@VERSION"),
+        ("boxed@3", "localhost/unruly:3 is not on this machine"),
+        ("boxed@1/../x", "is no version of an image"),
+    ] {
+        let Ended::Failed { reason, .. } = run(target).await.ended else { panic!("{target}") };
+        assert!(reason.contains(why), "{reason}");
+    }
+}
+
+#[tokio::test]
 async fn a_container_is_measured_within_the_limits_of_its_size() {
     let Some(site) = Site::new("container host").await else { return };
     site.offer("good", "");
@@ -254,9 +279,9 @@ async fn a_run_survives_the_death_of_its_engine() {
     site.podman.restart();
     assert_eq!(site.podman.containers().len(), 1);
     let begun = std::time::Instant::now();
-    // On a busy machine, one short attempt may not be enough.
+    // On a busy machine, one attempt may not be enough.
     while !site.podman.leftovers().is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", site.podman.leftovers());
+        assert!(begun.elapsed() < Duration::from_mins(5), "{:?}", site.podman.leftovers());
         site.bench.work.containers.sweep_again().await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brewbench_wire::job::Job;
+use brewbench_wire::manifest::Build;
 use brewbench_wire::outcome::Cause;
 use tokio::time::{Instant, interval, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +52,7 @@ pub struct Builder<'a> {
     /// Where its files are.
     pub repository: &'a Repository<'a>,
     /// Name of the image, if it is one.
-    pub image: &'a str,
+    pub image: Option<&'a str>,
 }
 
 /// Where a build runs, and until when.
@@ -82,9 +83,9 @@ impl Builder<'_> {
         let place = Place { tree: &tree, home: &home, group: &group, deadline };
         let steps = Box::pin(async {
             self.check_out(&place).await?;
-            match &self.how.build.containerfile {
+            match self.image {
                 None => self.compile(&place, live).await,
-                Some(file) => self.build_image(&place, file, &context.containers, live).await,
+                Some(name) => self.build_image(&place, name, &context.containers, live).await,
             }
         });
         let made = cancel.run_until_cancelled(steps).await.unwrap_or_else(|| Err(CANCELLED.to_owned()));
@@ -140,16 +141,11 @@ impl Builder<'_> {
     }
 
     /// Lets the container engine build an image. The error is the end of a sentence.
-    async fn build_image(
-        &self,
-        place: &Place<'_>,
-        containerfile: &str,
-        engine: &Containers,
-        live: &Live,
-    ) -> Result<(), String> {
-        let network = self.how.build.network;
-        let patience = Duration::from_secs_f64(self.how.build.timeout_s);
-        let image = ImageBuild { name: self.image, context: place.tree, containerfile, network, patience };
+    async fn build_image(&self, place: &Place<'_>, name: &str, engine: &Containers, live: &Live) -> Result<(), String> {
+        let Build { containerfile, network, timeout_s, .. } = &self.how.build;
+        let containerfile = containerfile.as_deref().ok_or("build.containerfile is missing")?;
+        let patience = Duration::from_secs_f64(*timeout_s);
+        let image = ImageBuild { name, context: place.tree, containerfile, network: *network, patience };
         let built = Box::pin(engine.build(image, self.shown_in(live)));
         tokio::select! {
             built = timeout_at(place.deadline, built) => built.unwrap_or_else(|_| Err(TIMED_OUT.to_owned())),

@@ -74,14 +74,15 @@ impl BuildCache {
         })
     }
 
-    /// Copies artifacts from where they were built. The error is a sentence.
-    pub fn put(&self, key: &str, tree: &Path, paths: &[String]) -> Result<(), String> {
+    /// Copies artifacts from where they were built. Returns the names of images that need not be kept any longer. The
+    /// error is a sentence.
+    pub fn put(&self, key: &str, tree: &Path, paths: &[String]) -> Result<Vec<String>, String> {
         let new = self.done.join(format!("{key}.new"));
         artifacts::copy(tree, paths, &new)?;
-        self.store(key, &new).map(drop)
+        self.store(key, &new)
     }
 
-    /// Notes an image that the container engine has. Returns the names of those that it need not keep any longer.
+    /// Notes an image that the container engine has. Returns the same as [`Self::put`].
     pub fn put_image(&self, key: &str, name: &str) -> Result<Vec<String>, String> {
         let new = self.done.join(format!("{key}.new"));
         let written = fs::create_dir(&new).and_then(|()| fs::write(new.join(IMAGE), name));

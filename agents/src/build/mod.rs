@@ -1,5 +1,5 @@
-//! Programs and images that are built from a repository before they are measured: a revision becomes a commit, and each commit is
-//! built once.
+//! Programs and images that are built from a repository before they are measured: a revision becomes a commit, and
+//! each commit is built once.
 //!
 //! The manifest decides what may be built and how; a job only names a revision. [`git`] runs as the agent, so that it
 //! can log in. Everything that a commit can influence runs in a cage, as the user of targets, in a control group.
@@ -98,27 +98,25 @@ async fn from_source(
     let commit = commit.map_err(|fault| refused(format!("target {}: {fault}", job.spec.target)))?;
     cache.pin(experiment, revision, &commit.id).map_err(other)?;
     let key = cache::key(&commit.id, how);
-    let image = format!("{BUILT}:{}-{key}", manifest.name);
-    let is_image = how.build.containerfile.is_some();
-    if is_image && cache.get(&key).is_some() && !context.containers.has_image(&image).await.map_err(other)? {
+    let image = how.build.containerfile.is_some().then(|| format!("{BUILT}:{}-{key}", manifest.name));
+    if let Some(image) = &image
+        && cache.get(&key).is_some()
+        && !context.containers.has_image(image).await.map_err(other)?
+    {
         cache.forget(&key);
     }
     let mut took = "cached".to_owned();
     if cache.get(&key).is_none() {
         // It would fail for each repetition.
         cache.failed(experiment, &key).map_or(Ok(()), |why| Err(refused(why)))?;
-        let builder = Builder { folder: &folder, how, commit: &commit, repository: &repository, image: &image };
+        let image = image.as_deref();
+        let builder = Builder { folder: &folder, how, commit: &commit, repository: &repository, image };
         let begun = Instant::now();
-        let built = builder.build(job, context, live, cancel).await.and_then(|tree| {
-            let put = || {
-                if is_image {
-                    cache.put_image(&key, &image)
-                } else {
-                    cache.put(&key, &tree, &how.build.artifacts).map(|()| Vec::new())
-                }
-            };
-            put().map_err(refused)
-        });
+        let put = |tree: PathBuf| match image {
+            Some(image) => cache.put_image(&key, image),
+            None => cache.put(&key, &tree, &how.build.artifacts),
+        };
+        let built = builder.build(job, context, live, cancel).await.and_then(|tree| put(tree).map_err(refused));
         if let Err(Failure { cause: Cause::Build, reason }) = &built
             && !cancel.is_cancelled()
         {
@@ -159,11 +157,13 @@ async fn commit_of(
 }
 
 /// Returns the manifest of a build: a program is started where its artifacts are, a container from its image.
-fn started_from(manifest: Manifest, commit: &Commit, place: PathBuf, image: String) -> Manifest {
-    let provided = match manifest.provided {
-        Provided::Process(program) => Provided::Process(Program { folder: place, ..program }),
-        Provided::Container(container) => Provided::Container(Container { image, pull: Pull::Never, ..container }),
-        other => other,
+fn started_from(manifest: Manifest, commit: &Commit, place: PathBuf, image: Option<String>) -> Manifest {
+    let provided = match (manifest.provided, image) {
+        (Provided::Process(program), _) => Provided::Process(Program { folder: place, ..program }),
+        (Provided::Container(container), Some(image)) => {
+            Provided::Container(Container { image, pull: Pull::Never, ..container })
+        }
+        (other, _) => other,
     };
     // What was built identifies it from now on.
     let source_build = None;
