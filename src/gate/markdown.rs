@@ -18,8 +18,11 @@ pub fn text(gate: &Gate) -> String {
         Outcome::Regression => "❌",
         Outcome::CannotSay => "❔",
     };
-    let mut text = format!("### {sign} {}\n\n{}\n\n", plain(headline), plain(title));
+    let mut text = format!("### {sign} {}\n\n{}\n", plain(headline), plain(title));
     // The deciding checks stay visible; passed checks are only counted.
+    if *outcome != Outcome::Fine {
+        text.push('\n');
+    }
     for check in checks.iter().filter(|check| check.outcome == *outcome && check.outcome != Outcome::Fine) {
         let _ = writeln!(text, "- `{}` at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }
@@ -29,8 +32,7 @@ pub fn text(gate: &Gate) -> String {
     let runs_took = format::duration(Some(gate.measured_s()));
     let _ = write!(
         text,
-        "{}<details><summary>{}, runs took {}</summary>\n\n{}",
-        if text.ends_with("\n\n") { "" } else { "\n" },
+        "\n<details><summary>{}, runs took {}</summary>\n\n{}",
         format::plural(checks.len(), "check"),
         runs_took.text(),
         table(checks)

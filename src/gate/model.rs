@@ -137,9 +137,7 @@ impl Gate {
     /// more would not help.
     pub fn needed(&self) -> Option<usize> {
         let undecided = self.checks.iter().filter(|check| check.outcome == Outcome::CannotSay);
-        undecided
-            .map(|check| check.needed)
-            .try_fold(None, |most: Option<usize>, needed| Some(most.max(Some(needed?))))?
+        undecided.map(|check| check.needed).collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
     /// Counts the checks with this outcome.

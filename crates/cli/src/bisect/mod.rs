@@ -37,7 +37,7 @@ use crate::{
     connection::Connection,
     gate::{Unusable, failure},
     progress,
-    run::new::{Judged, New, submit},
+    run::new::{Measured, New, submit},
     table::plain,
 };
 
@@ -186,9 +186,9 @@ impl Bisection<'_> {
         let last = self.commits.len() - 1;
         loop {
             let next = search.next();
-            let (low, high) = search.range();
-            let left = plural(high - low, "commit");
-            eprintln!("{left} to choose from, at most {}", plural(search.steps(), "step"));
+            if matches!(next, Next::Measure(_) | Next::Confirm(_)) {
+                eprintln!("{}", self.forecast(&search)?);
+            }
             match next {
                 Next::Measure(commit) if self.steps.is_empty() && commit != last => {
                     let measured = self.measure(&[0, commit, last]).await?;
@@ -211,12 +211,22 @@ impl Bisection<'_> {
         }
     }
 
+    /// Says what is left: commits, steps and runs.
+    fn forecast(&self, search: &Search) -> anyhow::Result<String> {
+        let ((low, high), steps) = (search.range(), search.steps());
+        let cells = New::of(&[self.target(low), self.target(high)], &self.rule, &self.settings.flags)?.runs()?;
+        // The first step measures the bad end, too.
+        let runs = cells * steps + if self.steps.is_empty() && high > 1 { cells / 2 } else { 0 };
+        let [left, steps] = [plural(high - low, "commit"), plural(steps, "step")];
+        Ok(format!("{left} to choose from: at most {steps} and {}, more where it is close", plural(runs, "run")))
+    }
+
     fn target(&self, commit: usize) -> String {
         format!("{}@{}", self.settings.target, self.commits[commit].id)
     }
 
     /// Measures commits in one experiment, or finds the one that did.
-    async fn measure(&self, commits: &[usize]) -> anyhow::Result<Judged> {
+    async fn measure(&self, commits: &[usize]) -> anyhow::Result<Measured> {
         let targets: Vec<String> = commits.iter().map(|commit| self.target(*commit)).collect();
         let new = New::of(&targets, &self.rule, &self.settings.flags)?;
         let (plan, rules) = new.planned(self.connection).await?;
@@ -224,7 +234,7 @@ impl Bisection<'_> {
         let earlier = self.earlier(&targets).await?;
         let created = if let Some(earlier) = earlier { earlier } else { self.submit(plan).await? };
         let ended = progress::wait(client, &created.experiment.id).await?;
-        Ok(Judged { ended, rules })
+        Ok(Measured { ended, rules })
     }
 
     /// Submits a step, so that it can be found again.
@@ -255,7 +265,7 @@ impl Bisection<'_> {
     }
 
     /// Judges a commit by another one of an experiment.
-    async fn judge(&mut self, measured: &Judged, base: usize, commit: usize) -> anyhow::Result<Finding> {
+    async fn judge(&mut self, measured: &Measured, base: usize, commit: usize) -> anyhow::Result<Finding> {
         let [of_base, of_commit] = [self.target(base), self.target(commit)];
         let gate: Gate = measured.gate(self.connection, &of_base, &of_commit).await?;
         let runs = |target: &str| -> Vec<&Run> {

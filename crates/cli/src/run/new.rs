@@ -198,6 +198,11 @@ impl New {
         let common = self.common.clone();
         let connection = common.connect()?;
         let (plan, rules) = self.planned(&connection).await?;
+        if plan.knee.is_some() {
+            return Err(
+                Unusable("--fail-on can't be combined with --knee, which judges each target alone".to_owned()).into()
+            );
+        }
         if plan.against.is_none() {
             two_targets(&plan)?;
         }
@@ -233,6 +238,13 @@ impl New {
         Ok(Line::try_parse_from(words)?.new)
     }
 
+    /// Returns the number of its runs, without those that are added until it is decided.
+    pub fn runs(self) -> anyhow::Result<usize> {
+        let plan = self.plan.plan()?;
+        let cells = plan.targets.len() * plan.sizes.len().max(1) * plan.loads.len().max(1);
+        Ok(cells * usize::try_from(plan.repetitions)?)
+    }
+
     /// Returns its plan, and how its result is judged.
     pub async fn planned(self, connection: &Connection) -> anyhow::Result<(Plan, Rules)> {
         let Self { plan, gate, .. } = self;
@@ -251,14 +263,14 @@ pub struct Rules {
 
 /// An experiment that has ended, to be judged.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct Measured {
     /// The experiment.
     pub ended: ExperimentWithRuns,
     /// How it is judged.
     pub rules: Rules,
 }
 
-impl Judged {
+impl Measured {
     /// Judges one of its targets by another one.
     pub async fn gate(&self, connection: &Connection, baseline: &str, candidate: &str) -> anyhow::Result<Gate> {
         let Rules { gate, max_repeat } = &self.rules;

@@ -49,7 +49,8 @@ pub async fn experiment_id(connection: &Connection, id: &str) -> anyhow::Result<
     if id.len() == 36 {
         return Ok(id.to_owned().into());
     }
-    let request = connection.client.request(Method::GET, "api/v1/experiments").query(&[("limit", "200")]);
+    let limit = if id == LAST { "1" } else { "200" };
+    let request = connection.client.request(Method::GET, "api/v1/experiments").query(&[("limit", limit)]);
     let list: ExperimentList = connection.client.json(request).await?;
     let mut known = list.experiments.into_iter().map(|info| info.experiment.id);
     if id == LAST {
