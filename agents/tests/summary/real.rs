@@ -75,6 +75,7 @@ fn handle_summary_of_k6_1() {
         thresholds_failed: Some(0),
         thresholds: Some(0),
         negative_minima: Vec::new(),
+        warnings: Vec::new(),
     };
     assert_eq!(figures, expected);
 }
@@ -149,6 +150,7 @@ fn a_complete_summary_export() {
         thresholds_failed: Some(3),
         thresholds: Some(6),
         negative_minima: Vec::new(),
+        warnings: Vec::new(),
     };
     assert_eq!(figures, expected);
 }
@@ -248,6 +250,7 @@ fn machine_readable() {
         thresholds_failed: Some(0),
         thresholds: Some(0),
         negative_minima: Vec::new(),
+        warnings: Vec::new(),
     };
     assert_eq!(figures, expected);
     assert_eq!((figures.iteration_ms, figures.new_connections), (Some(11.050_376_730_236_323), None));

@@ -10,7 +10,7 @@ use crate::reports::warning::Warning;
 const TIME_MAX_MS: f64 = 2_592_000_000.0;
 
 /// Plausible durations, from a nanosecond to some 300 years.
-const DURATION_MS: std::ops::RangeInclusive<f64> = 1e-6..=1e13;
+pub(super) const DURATION_MS: std::ops::RangeInclusive<f64> = 1e-6..=1e13;
 
 /// Share of the client's timeout around which the slowest request was given up.
 const CAPPED: std::ops::RangeInclusive<f64> = 0.99..=1.02;
@@ -29,7 +29,12 @@ pub(super) fn finish(report: &mut Report, format: &Format) -> Result<(), Fault> 
     report.load.timeout_ms = report.load.timeout_ms.or(format.timeout_ms);
     plausible(report)?;
     let mut warnings = Vec::new();
-    for (latency, of) in [(&mut report.latency, ""), (&mut report.ok_latency, " of successful requests")] {
+    let all = [
+        (&mut report.latency, ""),
+        (&mut report.ok_latency, " of successful requests"),
+        (&mut report.first_byte, " until the first byte"),
+    ];
+    for (latency, of) in all {
         believable(latency, of, &mut warnings);
         in_order(latency)?;
     }
@@ -61,7 +66,9 @@ fn plausible(report: &mut Report) -> Result<(), Fault> {
         let what = format!("{failed} of {requests} requests can't have failed");
         return Err(Place::root("failed requests").fault(what));
     }
-    report.received_per_s = report.received_per_s.filter(|rate| rate.is_finite() && *rate >= 0.0);
+    for value in [&mut report.received_per_s, &mut report.blocked_ms] {
+        *value = value.filter(|value| value.is_finite() && *value >= 0.0);
+    }
     report.others.retain(|_, value| value.is_finite());
     Ok(())
 }

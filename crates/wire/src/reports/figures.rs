@@ -6,6 +6,7 @@ use super::values;
 use crate::load_time::LoadTime;
 use crate::reports::protocol::{Names, Protocol, SUCCESSFUL_CALLS};
 use crate::reports::summary::{Group, Kind, Metric, Summary};
+use crate::reports::warning::Warning;
 
 /// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time
 /// of the test is hardly longer, the test had nothing but the load, and k6's time is the more exact one.
@@ -69,6 +70,9 @@ pub struct Figures {
     /// Times whose minimum is negative, so that it is unknown.
     #[serde(default)]
     pub negative_minima: Vec<String>,
+    /// What the reader of the file has to say about the values.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
 }
 
 /// A check of the script that failed.
@@ -187,6 +191,7 @@ impl Summary {
             thresholds_failed: Some(number_of(thresholds().filter(|passed| !passed))),
             thresholds: Some(number_of(thresholds())),
             negative_minima: self.negative_minima.clone(),
+            warnings: self.warnings.clone(),
         }
     }
 

@@ -28,6 +28,7 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
         root: groups::root(document)?,
         negative_minima: Vec::new(),
         stated: None,
+        warnings: Vec::new(),
     })
 }
 

@@ -242,7 +242,7 @@ fn to_fault(bytes: &[u8], error: &serde_json::Error) -> Fault {
         },
         _ => text.to_owned(),
     };
-    Fault { place: format!("line {line}, column {column}"), what }
+    Fault { place: format!("line {line}, column {column}"), what, is_of_no_format: false }
 }
 
 /// Returns the token at this position if it is one that other programs write for non-finite numbers.

@@ -50,6 +50,7 @@ pub(super) fn read(document: &Node<'_>, results: &Node<'_>) -> Result<Summary, F
         root,
         negative_minima: Vec::new(),
         stated: None,
+        warnings: Vec::new(),
     })
 }
 

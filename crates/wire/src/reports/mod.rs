@@ -3,14 +3,17 @@
 //! [`formats::FORMATS`] lists what can be read. A format is added as one file in `formats/`, one line of that table and
 //! one fixture.
 
+pub mod archive;
 pub mod builtin;
 mod check;
 pub mod encoding;
+mod entry;
 pub mod export;
 pub mod figures;
 pub mod formats;
 pub mod groups;
 pub mod handle_summary;
+pub mod hints;
 mod input;
 pub mod json;
 pub mod load;
@@ -20,6 +23,7 @@ pub mod missing;
 pub mod names;
 mod neutral;
 pub mod parts;
+pub mod preview;
 pub mod protocol;
 pub mod read;
 pub mod report;

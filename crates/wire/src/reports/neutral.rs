@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use crate::reports::check::DURATION_MS;
 use crate::reports::formats;
 use crate::reports::report::{Generated, Latencies, Model, Population, Report};
 use crate::reports::summary::{
     Between, Connections, Contains, Figures, Group, Kind, Latency, Metric, OtherTool, Shape, Summary,
 };
 use crate::reports::time::Time;
-use crate::reports::validate::{Fault, Place};
+use crate::reports::validate::{Fault, Place, ShortNumber};
 use crate::reports::values::to_integer;
 
 /// The largest relative error of a mean that is compared with the number of connections.
 const MEAN_ERROR: f64 = 0.02;
+
+/// How far a rate that is a mean of samples may be from requests by duration.
+const RATE_ERROR: f64 = 0.1;
 
 impl Report {
     /// Returns the main metrics of the run. Of requests, rate and duration, one is computed if the other two are known.
@@ -20,19 +24,23 @@ impl Report {
     /// Fails if they are not: without them there is nothing to compare.
     pub fn figures(&self) -> Result<Figures, Fault> {
         if let Some(summary) = &self.summary {
-            return Ok(summary.figures());
+            return Ok(Figures { warnings: self.warnings.clone(), ..summary.figures() });
         }
         let duration_ms = self.duration.map(|time| time.ms);
         let (requests, rps, measured_ms) = match (self.requests, self.rate_per_s, duration_ms) {
             (Some(requests), Some(rate), Some(ms)) => (requests, rate, ms),
             (Some(requests), None, Some(ms)) if ms > 0.0 => (requests, requests as f64 / ms * 1e3, ms),
             (Some(requests), Some(rate), None) if rate > 0.0 => (requests, rate, requests as f64 / rate * 1e3),
-            (None, Some(rate), Some(ms)) => (to_integer((rate * ms / 1e3).round()), rate, ms),
+            (None, Some(rate), Some(ms)) => (self.not_below_failed(to_integer((rate * ms / 1e3).round()))?, rate, ms),
             _ => {
-                let what = "has less than two of requests, rate and duration: a run needs them";
+                let what = "has less than two of requests, rate and duration, which a run needs: say the duration (--duration)";
                 return Err(Place::root("the report").fault(what));
             }
         };
+        if !DURATION_MS.contains(&measured_ms) {
+            let what = format!("{requests} at {} requests/s take no plausible time", ShortNumber(rps));
+            return Err(Place::root("the requests").fault(what));
+        }
         let (latency, ok_latency) = match self.latency.of {
             Population::Successful => (Latency::default(), latency(&self.latency)),
             Population::All | Population::Responses => (latency(&self.latency), latency(&self.ok_latency)),
@@ -57,8 +65,19 @@ impl Report {
             vus_max: open,
             connections: connections.zip(connect_errors).map(|(requested, failed)| Connections { requested, failed }),
             closed_connections: open.filter(|_| model == Some(Model::Closed) && is_exact(&self.latency)),
+            warnings: self.warnings.clone(),
             ..Figures::default()
         })
+    }
+
+    /// Returns how many requests there were, of which only a rounded rate tells: not fewer than those that failed.
+    fn not_below_failed(&self, requests: u64) -> Result<u64, Fault> {
+        let failed = self.failed.unwrap_or_default();
+        if failed as f64 > (1.0 + RATE_ERROR) * requests as f64 {
+            let what = format!("{failed} of about {requests} requests can't have failed");
+            return Err(Place::root("failed requests").fault(what));
+        }
+        Ok(requests.max(failed))
     }
 
     /// Whether both are of the same run, such as its text and its JSON: the same tool counted the same requests in the
@@ -85,7 +104,7 @@ impl Report {
     /// Returns what a page shows of the report: k6's own summary, or the values under neutral names.
     pub fn into_summary(mut self) -> Result<Summary, Fault> {
         if let Some(summary) = self.summary.take() {
-            return Ok(*summary);
+            return Ok(Summary { warnings: self.warnings, ..*summary });
         }
         let figures = self.figures()?;
         Ok(Summary {
@@ -96,6 +115,7 @@ impl Report {
             root: Group::default(),
             negative_minima: Vec::new(),
             stated: Some(Box::new(figures)),
+            warnings: self.warnings.clone(),
         })
     }
 

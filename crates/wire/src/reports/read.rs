@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::reports::check;
 use crate::reports::encoding::decoded;
+use crate::reports::entry;
 use crate::reports::formats::format::REPORTS_MAX;
 use crate::reports::formats::{FORMATS, Format, Reader, Recognised};
 use crate::reports::input::document::Document;
@@ -201,6 +202,9 @@ fn documents(bytes: &[u8]) -> Result<Found, Fault> {
 /// Recognises and reads one document.
 pub(super) fn document(text: &str) -> Result<(&'static Format, Vec<Report>), Fault> {
     let document = Document::new(text);
+    if let Some(found) = entry::read(&document) {
+        return found;
+    }
     let mut near = None;
     for format in FORMATS {
         let Reader::Json { is, read } = format.reader else { continue };
@@ -213,10 +217,12 @@ pub(super) fn document(text: &str) -> Result<(&'static Format, Vec<Report>), Fau
     // Says where it is damaged, if it is.
     crate::reports::json::read(text.as_bytes())?;
     let what = document.what();
-    Err(Place::root("the document").fault(match near {
-        Some((format, why)) => format!("is {what} like {}, but {why}", format.title),
-        None => format!("is {what} of no known format: expected a result of {}", tools()),
-    }))
+    let place = Place::root("the document");
+    if let Some((format, why)) = near {
+        return Err(place.fault(format_args!("is {what} like {}, but {why}", format.title)));
+    }
+    let what = format!("is {what} of no known format: expected a result of {}", tools());
+    Err(Fault { is_of_no_format: true, ..place.fault(what) })
 }
 
 /// The names of all tools, in the order of the table.

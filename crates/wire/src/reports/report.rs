@@ -4,15 +4,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::reports::summary::Summary;
 use crate::reports::time::Time;
 use crate::reports::warning::Warning;
 use crate::series::Window;
 
 /// The result of one run of a load generator, or of one entry of a collection.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Report {
     /// The name of its [`Format`](crate::reports::formats::Format).
+    #[serde(skip)]
     pub format: &'static str,
     /// The first line of the report in its file, from 1, if the file is text.
     pub line: Option<usize>,
@@ -61,17 +65,20 @@ pub struct Report {
     /// Latency of the successful requests, if the tool reports both.
     pub ok_latency: Latencies,
     /// The load per second.
+    #[serde(skip)]
     pub series: Option<Window>,
     /// Values that have no place above, by a name with its unit.
     pub others: BTreeMap<String, f64>,
     /// k6's own report, with its checks, thresholds and custom metrics.
+    #[serde(skip)]
     pub summary: Option<Box<Summary>>,
     /// What a reader of the values has to know.
     pub warnings: Vec<Warning>,
 }
 
 /// How the load was generated.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Generated {
     /// Connections, virtual users or workers that were requested.
     pub connections: Option<u64>,
@@ -88,7 +95,8 @@ pub struct Generated {
 }
 
 /// When a load generator sends the next request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Model {
     /// When the previous one of the same connection has ended.
     Closed,
@@ -114,7 +122,8 @@ impl Generated {
 }
 
 /// A distribution of latencies.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Latencies {
     /// Fastest.
     pub min: Option<Time>,
@@ -135,7 +144,7 @@ pub struct Latencies {
 }
 
 /// A percentile of latencies.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
     /// From 0 to 100.
     pub percent: f64,
@@ -144,7 +153,8 @@ pub struct Percentile {
 }
 
 /// The requests that a distribution covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Population {
     /// All requests, those without a response among them.
     All,
@@ -156,7 +166,8 @@ pub enum Population {
 }
 
 /// How a percentile was computed. Percentiles of different definitions differ for the same requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Definition {
     /// The file does not say.
     #[default]
@@ -176,7 +187,8 @@ pub enum Definition {
 }
 
 /// Where a latency begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Since {
     /// When the request was sent.
     #[default]

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::builtin;
 pub use crate::reports::figures::{Between, Connections, FailedCheck, Figures, Latency};
 pub use crate::reports::validate::Fault;
+use crate::reports::warning::Warning;
 
 /// The report of k6 at the end of a test, or the values of another tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,6 +38,9 @@ pub struct Summary {
     /// The main metrics of another tool, whose names mean nothing to k6.
     #[serde(skip)]
     pub stated: Option<Box<Figures>>,
+    /// What the reader of the file has to say about the values.
+    #[serde(skip)]
+    pub warnings: Vec<Warning>,
 }
 
 impl Summary {

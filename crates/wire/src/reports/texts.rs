@@ -212,10 +212,10 @@ fn unknown(lines: &[ReportLine], near: Option<(&'static Format, &'static str)>) 
     }
     let start = lines.first().map_or("nothing", |line| line.text.as_str());
     let what = format!("\"{}\" is neither JSON nor of a known format: expected a result of {}", shown(start), tools());
-    Place::root("line 1").fault(what)
+    Fault { is_of_no_format: true, ..Place::root("line 1").fault(what) }
 }
 
 fn not_utf8(bytes: &[u8], valid: usize) -> Fault {
     let line = bytes.iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
-    Place::root(&format!("line {line}")).fault("is not valid UTF-8")
+    Fault { is_of_no_format: true, ..Place::root(&format!("line {line}")).fault("is not valid UTF-8") }
 }

@@ -1,7 +1,9 @@
 //! Times with their rounding error. Pure.
 
+use serde::{Deserialize, Serialize};
+
 /// A time, and how far it may be from the one that was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Time {
     /// Milliseconds.
     pub ms: f64,

@@ -19,6 +19,8 @@ pub struct Fault {
     pub place: String,
     /// E.g. `-1 is negative`.
     pub what: String,
+    /// Whether the file is of no known format: it may be no result at all.
+    pub is_of_no_format: bool,
 }
 
 /// The path to a value in the document, kept on the stack while reading and formatted only for an error.
@@ -46,7 +48,7 @@ impl<'a> Place<'a> {
     }
 
     pub(super) fn fault(&self, what: impl fmt::Display) -> Fault {
-        Fault { place: self.to_string(), what: what.to_string() }
+        Fault { place: self.to_string(), what: what.to_string(), is_of_no_format: false }
     }
 }
 

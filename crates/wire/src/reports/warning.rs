@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::reports::validate::ShortNumber;
 
 /// A remark on a report.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Warning {
     /// Connections could not be opened: the load is not the one that was requested.
     ConnectionsFailed {
@@ -50,7 +53,7 @@ pub enum Warning {
         reached: f64,
     },
     /// The tool does not report the load: the requested rate, or the connections.
-    LoadUnknown(&'static str),
+    LoadUnknown(String),
     /// The report ends before its end, or lacks a part.
     Incomplete(String),
     /// Anything else that one has to know.

@@ -1,5 +1,7 @@
 //! What must not be believed.
 
+use brewbench_wire::reports::hints::Hints;
+use brewbench_wire::reports::parts::{Choice, parts};
 use brewbench_wire::reports::read::parse;
 use brewbench_wire::reports::report::Report;
 use brewbench_wire::reports::warning::{Severity, Warning};
@@ -173,7 +175,7 @@ fn a_report_with_too_little_for_a_run_says_what_it_lacks() {
     let report = one(&bytes("vegeta-hdrplot.txt"));
     assert_eq!(
         report.figures().expect_err("no rate").to_string(),
-        "the report: has less than two of requests, rate and duration: a run needs them"
+        "the report: has less than two of requests, rate and duration, which a run needs: say the duration (--duration)"
     );
     let figures = parse(&bytes("locust_stats.csv")).expect("a summary").figures();
     assert_eq!((figures.requests, figures.failed, figures.latency.p99_ms), (2_413, Some(612), Some(5.0)));
@@ -186,4 +188,53 @@ fn connections_are_compared_with_latencies_only_if_these_are_exact() {
     assert_eq!(figures("bombardier.json").closed_connections, Some(8));
     // Whole milliseconds.
     assert_eq!((figures("ab.txt").closed_connections, figures("ab.txt").vus_max), (None, Some(8)));
+}
+
+#[test]
+fn a_rate_at_which_the_requests_take_forever_is_refused() {
+    let slow = text("jmeter-statistics.json").replace("\"throughput\": 40.0", "\"throughput\": 1e-308");
+    let expected = "the requests: 4 at 1e-308 requests/s take no plausible time";
+    assert_eq!(one(slow.as_bytes()).figures().expect_err("no time").to_string(), expected);
+    assert_eq!(parse(slow.as_bytes()).expect_err("no time").to_string(), expected);
+    assert_eq!(parts(slow.as_bytes(), &Hints::default(), Choice::All).expect_err("no time").to_string(), expected);
+}
+
+#[test]
+fn a_minimum_above_the_maximum_is_refused() {
+    let with_min = |ns: &str| text("native.json").replace("\"min_ns\":514954", &format!("\"min_ns\":{ns}"));
+    let message = fault(with_min("60000000000").as_bytes());
+    assert_eq!(message, "latency: p50 of 8.463399 ms is below the minimum of 60000 ms: one was damaged or edited");
+    let report = one(with_min("9223372036854775807").as_bytes());
+    assert_eq!((report.ok_latency.min, warnings(&report).len()), (None, 1));
+}
+
+#[test]
+fn times_until_the_first_byte_are_believed_no_more_than_others() {
+    let waiting = "[4.0919,23.909,3.1876,0.24098,8.3145,10.79,12.545]";
+    let negative = text("k6-dashboard.ndjson").replace(waiting, "[4.0919,23.909,3.1876,-0.24098,8.3145,10.79,12.545]");
+    let report = one(negative.as_bytes());
+    assert_eq!((report.first_byte.min, report.first_byte.percentiles.len()), (None, 4));
+    let expected = "the minimum latency until the first byte is -0.24098 ms, because a clock went back: it is unknown";
+    assert_eq!(warnings(&report), [expected]);
+    let blocked = text("k6-dashboard.ndjson").replace("[0.36899,", "[-0.36899,");
+    assert_eq!(one(blocked.as_bytes()).blocked_ms, None);
+    let damaged = text("k6-dashboard.ndjson").replace(waiting, "[4.0919,23.909,3.1876,0.24098,8.3145,10.79,1.2545]");
+    assert!(fault(damaged.as_bytes()).starts_with("latency: p99 of 1.2545 ms is below p95 of 10.79 ms"));
+}
+
+#[test]
+fn more_failures_than_a_rate_allows_are_refused() {
+    let autocannon = |failed: u64| {
+        let text = text("autocannon-404.json");
+        let mut document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        document["requests"].as_object_mut().expect("an object").remove("total");
+        document["non2xx"] = failed.into();
+        one(document.to_string().as_bytes()).figures()
+    };
+    let figures = autocannon(13_800).expect("as many as the rounded rate says");
+    assert_eq!((figures.requests, figures.failed), (13_800, Some(13_800)));
+    assert_eq!(
+        autocannon(4_294_980_893).expect_err("too many").to_string(),
+        "failed requests: 4294980893 of about 13732 requests can't have failed"
+    );
 }

@@ -3,7 +3,9 @@
 mod believed;
 mod collections;
 mod damaged;
+mod dashboard;
 mod figures;
+mod sound;
 mod surrounded;
 
 use std::collections::BTreeSet;

@@ -127,7 +127,7 @@ impl Second {
             received_bytes: counter("http.downloaded_bytes"),
             others: rate.map(|rate| ("http.request_rate".to_owned(), rate)).into_iter().collect(),
             latency,
-            warnings: vec![Warning::LoadUnknown("Artillery's report has no arrival rate")],
+            warnings: vec![Warning::LoadUnknown("Artillery's report has no arrival rate".to_owned())],
             ..Report::default()
         }
     }
@@ -171,7 +171,7 @@ impl FirstAggregate {
             statuses: self.codes,
             rate_per_s: self.rps.mean.0,
             latency: if self.requests_completed > 0 { self.latency.latencies() } else { Latencies::default() },
-            warnings: vec![Warning::LoadUnknown("Artillery's report has no arrival rate")],
+            warnings: vec![Warning::LoadUnknown("Artillery's report has no arrival rate".to_owned())],
             ..Report::default()
         }
     }

@@ -1,18 +1,17 @@
 //! k6's `--out json`: one JSON object a line, for each metric and each measurement.
 
 use std::borrow::Cow;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 
 use serde::Deserialize;
 
 use super::fields::instant_ms;
 use super::format::{Format, Reader, Recognised};
+use super::json_lines::each_line;
 use super::k6_points::{Point, Points};
-use crate::reports::input::unpack;
 use crate::reports::report::Report;
 use crate::reports::summary::{Contains, Kind};
 use crate::reports::validate::{Fault, Place};
-use crate::reports::warning::Warning;
 
 pub(super) const FORMAT: Format = Format {
     name: "k6-ndjson",
@@ -69,34 +68,8 @@ struct Tags<'a> {
 }
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
-    let mut source = BufReader::with_capacity(1 << 16, source);
-    let (mut points, mut line, mut number, mut cut) = (Points::default(), Vec::new(), 0_u64, None);
-    loop {
-        line.clear();
-        if source.read_until(b'\n', &mut line).map_err(|error| unpack::to_fault(&error))? == 0 {
-            break;
-        }
-        number += 1;
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let found: Line<'_> = match serde_json::from_slice(&line) {
-            Ok(found) => found,
-            // k6 was killed while it wrote.
-            Err(error) if error.is_eof() && !line.ends_with(b"\n") => {
-                cut = Some(Warning::Incomplete(format!(
-                    "line {number}, the last one, is truncated: the test was interrupted"
-                )));
-                break;
-            }
-            Err(error) => {
-                return Err(
-                    Place::root(&format!("line {number}")).fault(format_args!("is not of k6's --out json: {error}"))
-                );
-            }
-        };
-        add(&found, &mut points).map_err(|fault| Fault { place: format!("line {number}"), ..fault })?;
-    }
+    let mut points = Points::default();
+    let cut = each_line(source, FORMAT.title, |line| Ok(add(&serde_json::from_slice(line)?, &mut points)?))?;
     let mut report = points.report(0.0)?;
     report.warnings.extend(cut);
     Ok(vec![report])

@@ -173,6 +173,7 @@ impl Points {
             root: Group { checks: checks.into_iter().map(one).collect(), ..Group::default() },
             negative_minima: Vec::new(),
             stated: None,
+            warnings: Vec::new(),
         };
         let mut report = k6_json::report(summary)?;
         // With their errors, which a summary does not have.

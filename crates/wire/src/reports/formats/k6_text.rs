@@ -158,6 +158,7 @@ fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
         root: Group::default(),
         negative_minima: Vec::new(),
         stated: None,
+        warnings: Vec::new(),
     })
 }
 

@@ -102,7 +102,7 @@ fn one(row: &Row<'_>, columns: &[(String, f64)]) -> Result<Report, Fault> {
         failed: Some(failed),
         rate_per_s: row.get("Requests/s").and_then(parsed),
         latency: if requests > 0 { ends.with_percentiles(percentiles.into_values()) } else { Latencies::default() },
-        warnings: vec![Warning::LoadUnknown("Locust's statistics have no number of users")],
+        warnings: vec![Warning::LoadUnknown("Locust's statistics have no number of users".to_owned())],
         ..Report::default()
     })
 }

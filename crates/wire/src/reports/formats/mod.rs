@@ -22,7 +22,9 @@ mod jmeter;
 mod jmeter_csv;
 mod jmeter_statistics;
 mod jmeter_xml;
+mod json_lines;
 mod k6_csv;
+mod k6_dashboard;
 mod k6_json;
 mod k6_ndjson;
 mod k6_points;
@@ -32,13 +34,14 @@ mod locust;
 pub mod native;
 mod nighthawk;
 mod oha_json;
+mod rewrk;
 mod siege;
 mod table;
-mod table_csv;
+pub mod table_csv;
 mod techempower;
 mod vegeta;
 mod web_frameworks;
-mod wide_csv;
+pub mod wide_csv;
 mod wrk;
 
 pub use format::{Format, Reader, Recognised};
@@ -49,6 +52,7 @@ pub const FORMATS: &[Format] = &[
     k6_text::FORMAT,
     k6_ndjson::FORMAT,
     k6_csv::FORMAT,
+    k6_dashboard::FORMAT,
     native::FORMAT,
     wrk::FORMAT,
     oha_json::FORMAT,
@@ -65,6 +69,8 @@ pub const FORMATS: &[Format] = &[
     autocannon::JSON,
     autocannon::TEXT,
     siege::FORMAT,
+    rewrk::TEXT,
+    rewrk::JSON,
     fortio::FORMAT,
     nighthawk::FORMAT,
     locust::FORMAT,

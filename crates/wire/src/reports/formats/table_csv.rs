@@ -9,11 +9,12 @@ use crate::reports::report::Report;
 use crate::reports::tables::{Column, Table};
 use crate::reports::validate::{Fault, Place};
 
-pub(super) const FORMAT: Format = Format {
+/// The format.
+pub const FORMAT: Format = Format {
     name: "table",
     title: "a table as CSV or TSV",
     tool: "unknown",
-    limits: "What the columns are is guessed by their names; choose a mapping if that is wrong.",
+    limits: "What the columns are is guessed by their names; say it if that is wrong.",
     is_rounded: true,
     timeout_ms: None,
     reader: Reader::Records { is, read },
@@ -30,9 +31,13 @@ fn is(head: &str) -> Recognised {
     let has_unknown_unit =
         mapping.iter().any(|column| matches!(column, Column::Latency(_, None) | Column::Duration(None)));
     match (mapping.contains(&Column::Rate) && mapping.contains(&Column::Name), has_unknown_unit) {
-        (true, true) => Recognised::Near("the unit of a column is unknown: choose it in the mapping"),
+        (true, true) => {
+            Recognised::Near("the unit of a column is unknown: say it (--column, or the preview of the import)")
+        }
         (true, false) if table.reports(&mapping).is_ok() => Recognised::Yes,
-        (true, false) => Recognised::Near("a cell is not of its column: choose what the columns are"),
+        (true, false) => Recognised::Near(
+            "a cell is not of its column: say what the columns are (--column, or the preview of the import)",
+        ),
         (false, _) => Recognised::No,
     }
 }

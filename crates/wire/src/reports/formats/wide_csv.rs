@@ -12,8 +12,11 @@ use crate::reports::report::{Generated, Report};
 use crate::reports::validate::{Fault, Place};
 use crate::reports::warning::Warning;
 
+/// The name of the format.
+pub const NAME: &str = "wide-csv";
+
 pub(super) const FORMAT: Format = Format {
-    name: "wide-csv",
+    name: NAME,
     title: "a table of go-web-framework-benchmark",
     tool: "wrk",
     limits: "It has one number for each framework and row, and does not say of what: choose the metric.",

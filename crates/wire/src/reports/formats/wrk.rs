@@ -216,7 +216,7 @@ impl Found {
             (false, false) => None,
         };
         let is_unknown = self.is_rate_limited && self.load.rate_per_s.is_none();
-        let unknown = is_unknown.then_some(Warning::LoadUnknown(WRK2_LOAD));
+        let unknown = is_unknown.then_some(Warning::LoadUnknown(WRK2_LOAD.to_owned()));
         let no_latency = (answers <= timeout).then_some(Warning::NoLatency);
         Ok(Report {
             url: self.url,

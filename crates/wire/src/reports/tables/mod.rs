@@ -4,6 +4,7 @@
 //! from its name, it is `None`, and the user chooses. [`Table::reports`] reads the rows by a mapping.
 
 mod cells;
+pub mod column;
 mod guess;
 
 pub use cells::{amount, decimal};

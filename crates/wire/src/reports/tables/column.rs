@@ -1,0 +1,109 @@
+//! Columns as people write them: `requests/s`, `p99 ms`, `mean us`, `name`. Pure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Column, Statistic, Unit};
+
+/// How columns are written, for help and errors.
+pub const SYNTAX: &str = "name, requests, failed, requests/s, connections, duration, cpu, memory, ignore, or a latency: min, mean, max, \
+                          stddev, p99; times with the unit of the cells: p99 ms (ns, us, ms, s or min; none if it is in the cells)";
+
+const UNITS: [(&str, Unit); 5] = [
+    ("ns", Unit::Nanoseconds),
+    ("us", Unit::Microseconds),
+    ("ms", Unit::Milliseconds),
+    ("s", Unit::Seconds),
+    ("min", Unit::Minutes),
+];
+
+const PLAIN: [(&str, Column); 8] = [
+    ("name", Column::Name),
+    ("requests", Column::Requests),
+    ("failed", Column::Failed),
+    ("requests/s", Column::Rate),
+    ("connections", Column::Connections),
+    ("cpu", Column::Cpu),
+    ("memory", Column::Memory),
+    ("ignore", Column::Other),
+];
+
+const STATISTICS: [(&str, Statistic); 4] =
+    [("min", Statistic::Min), ("mean", Statistic::Mean), ("max", Statistic::Max), ("stddev", Statistic::Deviation)];
+
+/// Not a column.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no column: write {SYNTAX}")]
+pub struct BadColumn(String);
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = match self {
+            Self::Duration(unit) => {
+                f.write_str("duration")?;
+                *unit
+            }
+            Self::Latency(Statistic::Percentile(percent), unit) => {
+                write!(f, "p{percent}")?;
+                *unit
+            }
+            Self::Latency(statistic, unit) => {
+                f.write_str(STATISTICS.iter().find(|(_, one)| one == statistic).map_or("", |(name, _)| name))?;
+                *unit
+            }
+            plain => return f.write_str(PLAIN.iter().find(|(_, one)| one == plain).map_or("", |(name, _)| name)),
+        };
+        match unit {
+            Some(Unit::InCells) => Ok(()),
+            Some(unit) => write!(f, " {}", UNITS.iter().find(|(_, one)| *one == unit).map_or("", |(name, _)| name)),
+            None => f.write_str(" ?"),
+        }
+    }
+}
+
+impl FromStr for Column {
+    type Err = BadColumn;
+
+    fn from_str(text: &str) -> Result<Self, BadColumn> {
+        let bad = || BadColumn(text.to_owned());
+        let lower = text.trim().to_lowercase();
+        if let Some((_, plain)) = PLAIN.iter().find(|(name, _)| *name == lower) {
+            return Ok(*plain);
+        }
+        let mut words = lower.split_whitespace();
+        let (what, unit, None) = (words.next().unwrap_or_default(), words.next(), words.next()) else {
+            return Err(bad());
+        };
+        let unit = match unit {
+            None => Some(Unit::InCells),
+            // As a guess without a unit is written.
+            Some("?") => None,
+            Some(name) => Some(UNITS.iter().find(|(one, _)| *one == name).ok_or_else(bad)?.1),
+        };
+        if what == "duration" {
+            return Ok(Self::Duration(unit));
+        }
+        let named = STATISTICS.iter().find(|(name, _)| *name == what).map(|(_, statistic)| *statistic);
+        let percentile = || {
+            let percent: f64 = what.strip_prefix('p')?.parse().ok()?;
+            (0.0..=100.0).contains(&percent).then_some(Statistic::Percentile(percent))
+        };
+        Ok(Self::Latency(named.or_else(percentile).ok_or_else(bad)?, unit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_read_as_they_are_written() {
+        for text in ["name", "requests/s", "p99 ms", "p99.9 us", "mean", "stddev ?", "duration s", "ignore"] {
+            assert_eq!(text.parse::<Column>().expect(text).to_string(), text);
+        }
+        assert_eq!("P99 ms".parse(), Ok(Column::Latency(Statistic::Percentile(99.0), Some(Unit::Milliseconds))));
+        for text in ["", "p101", "p99 kg", "p99 ms s", "rate", "pNaN"] {
+            assert!(text.parse::<Column>().is_err(), "{text}");
+        }
+    }
+}
