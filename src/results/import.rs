@@ -5,6 +5,7 @@
 
 pub mod about;
 pub mod folder;
+pub mod guess;
 mod in_turn;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,13 @@ use brewbench_wire::{
     hex,
     name::{BadName, Name},
     now_ms,
-    reports::summary::{self, Summary},
+    reports::{
+        archive::{self, ArchivedFile},
+        encoding,
+        hints::Hints,
+        parts::{Choice, Part, parts},
+        summary::{Fault, Summary},
+    },
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -31,7 +38,7 @@ use crate::{
     results::{
         import::{
             about::About,
-            folder::{Folder, FoundFile},
+            folder::{Folder, FoundFile, INDEX, MAX_FILES},
         },
         store::{
             imports::{self, NewImport},
@@ -57,9 +64,21 @@ pub struct Imported {
     /// How each file was read.
     #[serde(default)]
     pub files: Vec<ImportedFile>,
+    /// Files of an archive that are no results.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
     /// Why the runs of a folder do not count as measured in turn; null if they do, or if no order could be given.
     #[serde(default)]
     pub order_fault: Option<String>,
+}
+
+/// A file that was not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Skipped {
+    /// Its path.
+    pub file: String,
+    /// Why.
+    pub why: String,
 }
 
 /// How a file was read.
@@ -108,32 +127,127 @@ struct Ready {
     import: NewImport,
 }
 
-/// Imports one summary as a run; committed when this returns.
-pub async fn import_file(
-    state: &AppState,
-    file: Option<&str>,
-    about: About,
-    bytes: &[u8],
-    by: &str,
-) -> Result<Imported> {
-    let invalid = |fault: summary::Fault| match file {
-        Some(file) => Error::Invalid(format!("{file:?}: {fault}")),
-        None => Error::Invalid(fault.to_string()),
-    };
-    let summary = brewbench_wire::reports::read::parse(bytes).map_err(invalid)?;
-    let ready = ready(state, file.map(str::to_owned), about, summary, bytes, by).await?;
-    store(state, vec![ready]).await
+/// An uploaded file.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What is known of its runs. Without a target, the heading or the name of a report names it, or else the file. Without
+    /// a repetition, the reports of a target are counted.
+    pub about: About,
+    /// What is said of its content.
+    pub hints: Hints,
+    /// Chooses its reports by their names.
+    pub only: Option<String>,
+    /// Its content.
+    pub bytes: Vec<u8>,
 }
 
-/// Imports files with their metadata as runs, all or none; committed when this returns.
-pub async fn import_files(state: &AppState, files: Vec<(String, About, Vec<u8>)>, by: &str) -> Result<Imported> {
-    let mut all = Vec::with_capacity(files.len());
-    for (name, about, bytes) in files {
-        let summary = brewbench_wire::reports::read::parse(&bytes)
-            .map_err(|fault| Error::Invalid(format!("{name:?}: {fault}")))?;
-        all.push(ready(state, Some(name), about, summary, &bytes, by).await?);
+/// A report that becomes a run.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The name of its file.
+    pub file: Option<String>,
+    /// What is known of it.
+    pub about: About,
+    /// What the file says.
+    pub part: Part,
+    /// The text that is stored.
+    pub bytes: Vec<u8>,
+}
+
+/// Imports files as runs, one for each report, all or none; committed when this returns. An archive with an index is
+/// imported by it; of another one, files of no known format are skipped.
+pub async fn import_files(state: &AppState, uploads: Vec<Upload>, by: &str) -> Result<Imported> {
+    let (mut chosen, mut skipped, mut repetitions) = (Vec::with_capacity(uploads.len()), Vec::new(), BTreeMap::new());
+    for upload in uploads {
+        let archive = archive::files(&upload.bytes).map_err(|fault| Error::Invalid(fault.to_string()))?;
+        let Some(files) = archive else {
+            chosen.extend(reports(upload, &mut repetitions).map_err(|fault| Error::Invalid(fault.to_string()))?);
+            continue;
+        };
+        if let Some(index) = files.iter().find(|file| file.path == INDEX) {
+            let index = text(INDEX, &index.bytes)?;
+            let files = folder::named(&index, &files).map_err(Error::Invalid)?;
+            return import_folder(state, &index, &files, by).await;
+        }
+        for ArchivedFile { path, bytes } in files {
+            let file = Upload { name: Some(path.clone()), bytes, ..upload.clone() };
+            match reports(file, &mut repetitions) {
+                Ok(found) => chosen.extend(found),
+                Err(fault) if fault.is_of_no_format => skipped.push(Skipped { file: path, why: fault.to_string() }),
+                Err(fault) => return Err(Error::Invalid(format!("{path:?}: {fault}"))),
+            }
+        }
+    }
+    if chosen.is_empty() {
+        return Err(Error::Invalid("the archive has no results".to_owned()));
+    }
+    let imported = import_chosen(state, chosen, by).await?;
+    Ok(Imported { skipped, ..imported })
+}
+
+/// Returns all reports of a file that is no archive.
+fn reports(upload: Upload, repetitions: &mut BTreeMap<String, u32>) -> std::result::Result<Vec<Chosen>, Fault> {
+    let Upload { name, about, hints, only, bytes } = upload;
+    let parts = parts(&bytes, &hints, only.as_deref().map_or(Choice::All, Choice::Named))?;
+    let chosen = |(place, part): (u32, Part)| {
+        let mut about = about.clone();
+        if about.spec.target.is_empty() {
+            about.spec.target = target_name(name.as_deref(), &part);
+        }
+        about.repetition = if about.repetition > 0 {
+            about.repetition + place
+        } else {
+            let count = repetitions.entry(about.spec.target.clone()).or_insert(0);
+            *count += 1;
+            *count
+        };
+        Chosen::new(name.as_deref(), about, part, &bytes)
+    };
+    Ok((0..).zip(parts).map(chosen).collect())
+}
+
+impl Chosen {
+    /// Chooses a report of a file.
+    pub fn new(file: Option<&str>, about: About, part: Part, bytes: &[u8]) -> Self {
+        let place = match (&part.text, part.report.line) {
+            (None, _) => None,
+            (Some(_), Some(line)) => Some(format!("line {line}")),
+            (Some(_), None) => part.title().map(str::to_owned),
+        };
+        let file = [file.map(str::to_owned), place].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let bytes = part.text.as_ref().map_or(bytes, |text| text.as_bytes()).to_vec();
+        Self { file: Some(file).filter(|file| !file.is_empty()), about, part, bytes }
+    }
+}
+
+/// Imports reports as runs, all or none; committed when this returns.
+pub async fn import_chosen(state: &AppState, chosen: Vec<Chosen>, by: &str) -> Result<Imported> {
+    let mut all = Vec::with_capacity(chosen.len());
+    if chosen.len() > MAX_FILES {
+        let what = format!("{} reports; one import takes 1 to {MAX_FILES}: choose some by their names", chosen.len());
+        return Err(Error::Invalid(what));
+    }
+    for Chosen { file, about, part, bytes } in chosen {
+        all.push(ready(state, file, about, part.summary, &bytes, by).await?);
     }
     store(state, all).await
+}
+
+/// Names a target after a report, or else after its file; empty without both.
+fn target_name(file: Option<&str>, part: &Part) -> String {
+    let stem = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned()
+    };
+    let title = part.title().filter(|_| part.text.is_some()).map(str::to_owned);
+    title.or_else(|| file.map(stem)).unwrap_or_default()
+}
+
+/// Decodes a text file.
+pub fn text(name: &str, bytes: &[u8]) -> Result<String> {
+    encoding::text(bytes.to_vec()).map_err(|fault| Error::Invalid(format!("{name:?} {fault}")))
 }
 
 /// Imports a folder with an index as runs, all or none; committed when this returns.
@@ -223,8 +337,13 @@ fn checked(about: About) -> Result<About> {
 fn already_imported(fault: sqlx::Error, files: &[ImportedFile]) -> Error {
     let sqlx::Error::Decode(inner) = &fault else { return fault.into() };
     let Some(again) = inner.downcast_ref::<imports::AlreadyImported>() else { return fault.into() };
-    let file = files.iter().find(|file| file.run == again.run).and_then(|file| file.file.as_deref());
-    Error::Conflict(file.map_or_else(String::new, |file| format!("{file:?}: ")) + &again.to_string())
+    let named = |run: &RunId| files.iter().find(|file| file.run == *run).and_then(|file| file.file.as_deref());
+    let file = named(&again.run).map_or_else(String::new, |file| format!("{file:?}: "));
+    let what = if again.is_same_file { "the same file" } else { "the same result, in another form," };
+    Error::Conflict(match named(&again.of) {
+        Some(first) => format!("{file}{what} as {first:?}: one measurement is no second repetition"),
+        None => format!("{file}{again}"),
+    })
 }
 
 async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
@@ -243,5 +362,5 @@ async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
     for run in &runs {
         lookup::announce(state, run);
     }
-    Ok(Imported { runs, files, order_fault: None })
+    Ok(Imported { runs, files, ..Imported::default() })
 }

@@ -33,8 +33,9 @@ use crate::app::state::AppState;
 /// Pages. Uploads may have up to `max_summary_bytes`.
 pub fn pages(max_summary_bytes: usize) -> Router<AppState> {
     Router::new()
-        .route("/runs/import", get(pages::form).post(pages::import))
+        .route("/runs/import", get(pages::form).post(pages::upload))
         .layer(DefaultBodyLimit::max(max_summary_bytes))
+        .route("/runs/import/{id}", get(pages::preview::preview).post(pages::preview::import))
         .route("/runs/imported", get(pages::imported))
         .merge(pages::run::router())
 }
@@ -43,6 +44,7 @@ pub fn pages(max_summary_bytes: usize) -> Router<AppState> {
 pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::import::one))
+        .routes(routes!(api::import::preview))
         .routes(routes!(api::import::folder))
         .layer(DefaultBodyLimit::max(max_summary_bytes))
         .routes(routes!(api::limits::show, api::limits::set, api::limits::reset))

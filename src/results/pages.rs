@@ -1,9 +1,10 @@
-//! `/runs/import`: the import form; `/runs/imported`: how the files were read.
+//! `/runs/import`: the import form; `/runs/import/ID`: the preview; `/runs/imported`: how the files were read.
 
 pub mod limits;
+pub mod preview;
 pub mod run;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -12,7 +13,10 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_wire::reports::encoding;
+use brewbench_wire::{
+    now_ms,
+    reports::archive::{self, ArchivedFile},
+};
 use serde::Deserialize;
 
 use crate::{
@@ -27,16 +31,15 @@ use crate::{
         model::Scope,
     },
     results::{
-        api::import::{pair, requested_size},
         blob,
         import::{
-            self, Imported, ImportedFile,
-            about::About,
-            folder::{INDEX, MAX_FILES},
+            self, ImportedFile,
+            folder::{self, INDEX, MAX_FILES},
         },
+        store::uploads,
     },
     runs::{
-        model::{Origin, Run, RunSpec},
+        model::{Origin, Run},
         pages::row::ListedRun,
     },
     web::shell::{Section, Shell},
@@ -47,8 +50,6 @@ use crate::{
 #[template(path = "runs/import.html")]
 pub struct ImportPage {
     shell: Shell,
-    sizes: Vec<String>,
-    form: Form,
     fault: Option<String>,
 }
 
@@ -73,6 +74,10 @@ impl ImportedPage {
         targets.len() > 1 && runs().any(|run| run.repetition > 1 && !run.interleaved)
     }
 
+    fn may_undo(&self) -> bool {
+        self.scope >= Scope::Submit && self.imported.iter().all(|(line, _)| line.run.origin == Origin::Import)
+    }
+
     /// Whether the user may create an experiment from all of them.
     fn may_create_experiment(&self) -> bool {
         let is_free = |run: &Run| run.origin == Origin::Import && run.experiment.is_none();
@@ -80,47 +85,64 @@ impl ImportedPage {
     }
 }
 
-/// Input of the form.
-#[derive(Debug, Default)]
-struct Form {
-    target: String,
-    version: String,
-    size: String,
-    scenario: String,
-    parameters: String,
-    files: Vec<(String, Vec<u8>)>,
-}
-
 /// `GET /runs/import`
-pub async fn form(Submit(caller): Submit, State(state): State<AppState>) -> Result<ImportPage> {
-    page(&state, &caller, Form::default(), None).await
+pub async fn form(Submit(caller): Submit) -> ImportPage {
+    page(&caller, None)
 }
 
-/// `POST /runs/import`
-pub async fn import(
+/// `POST /runs/import`: goes on to the preview; a folder with an index is imported by it.
+pub async fn upload(
     Submit(caller): Submit,
     State(state): State<AppState>,
     _room: UploadPermit,
     parts: Multipart,
 ) -> Result<Response> {
-    let form = Form::read(parts).await?;
-    match form.store(&state, &caller.name).await {
-        Ok(imported) => {
-            let ids: Vec<&str> = imported.runs.iter().map(|run| run.id.as_str()).collect();
-            Ok(Redirect::to(&format!("/runs/imported?runs={}", ids.join(","))).into_response())
-        }
+    match take(&state, &caller, parts).await {
+        Ok(address) => Ok(Redirect::to(&address).into_response()),
         Err(Error::Invalid(fault)) => {
-            let page = page(&state, &caller, form, Some(fault)).await?;
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&caller, Some(fault))).into_response())
         }
         Err(other) => Err(other),
     }
 }
 
-async fn page(state: &AppState, caller: &Caller, form: Form, fault: Option<String>) -> Result<ImportPage> {
+fn page(caller: &Caller, fault: Option<String>) -> ImportPage {
     let shell = Shell::signed_in("Import results", Section::Runs, &caller.name).explained_in("guide/importing");
-    let sizes = crate::catalog::store::sizes(&state.db.read).await?;
-    Ok(ImportPage { shell, sizes: sizes.into_iter().map(|size| size.name).collect(), form, fault })
+    ImportPage { shell, fault }
+}
+
+/// Takes the files; returns where to go on.
+async fn take(state: &AppState, caller: &Caller, parts: Multipart) -> Result<String> {
+    let files = uploaded(parts).await?;
+    if files.is_empty() || files.len() > MAX_FILES {
+        return Err(Error::Invalid(format!("choose 1 to {MAX_FILES} files")));
+    }
+    let Some(index) = files.iter().find(|file| file.path == INDEX) else {
+        return Ok(format!("/runs/import/{}", uploads::insert(&state.db.write, &files, &caller.name, now_ms()).await?));
+    };
+    let index = import::text(INDEX, &index.bytes)?;
+    let files = folder::named(&index, &files).map_err(Error::Invalid)?;
+    let imported = import::import_folder(state, &index, &files, &caller.name).await?;
+    let ids: Vec<&str> = imported.runs.iter().map(|run| run.id.as_str()).collect();
+    Ok(format!("/runs/imported?runs={}", ids.join(",")))
+}
+
+/// Reads the files of a form, those of archives among them.
+async fn uploaded(mut parts: Multipart) -> Result<Vec<ArchivedFile>> {
+    let mut files = Vec::new();
+    while let Some(part) = parts.next_field().await? {
+        // Browsers send an unused file field as an empty file without a name, and a folder's files with the folder in
+        // their names.
+        let name = part.file_name().unwrap_or_default().to_owned();
+        let path = name.rsplit('/').next().unwrap_or_default().to_owned();
+        let bytes = part.bytes().await?.to_vec();
+        if path.is_empty() {
+            continue;
+        }
+        let archive = archive::files(&bytes).map_err(|fault| Error::Invalid(format!("{path:?}: {fault}")))?;
+        files.extend(archive.unwrap_or_else(|| vec![ArchivedFile { path, bytes }]));
+    }
+    Ok(files)
 }
 
 /// Query of `/runs/imported`.
@@ -154,82 +176,4 @@ pub async fn imported(
         imported.push((ListedRun::new(run, &marks), file));
     }
     Ok(ImportedPage { shell: Shell::signed_in("Imported", Section::Runs, &caller.name), imported, scope: caller.scope })
-}
-
-impl Form {
-    async fn read(mut parts: Multipart) -> Result<Self> {
-        let mut form = Self::default();
-        while let Some(part) = parts.next_field().await? {
-            let field = part.name().unwrap_or_default().to_owned();
-            let file = part.file_name().map(str::to_owned);
-            let bytes = part.bytes().await?.to_vec();
-            if field == "files" {
-                // Browsers send an unused file field as an empty file without a name, and a folder's files with the
-                // folder in their names.
-                let name = file.unwrap_or_default();
-                let name = name.rsplit('/').next().unwrap_or_default().to_owned();
-                if !name.is_empty() {
-                    form.files.push((name, bytes));
-                }
-                continue;
-            }
-            let text = encoding::text(bytes).map_err(|fault| Error::Invalid(format!("{field}: {fault}")))?;
-            let text = text.trim().to_owned();
-            match field.as_str() {
-                "target" => form.target = text,
-                "version" => form.version = text,
-                "size" => form.size = text,
-                "scenario" => form.scenario = text,
-                "parameters" => form.parameters = text,
-                _ => {}
-            }
-        }
-        Ok(form)
-    }
-
-    async fn store(&self, state: &AppState, by: &str) -> Result<Imported> {
-        if self.files.is_empty() || self.files.len() > MAX_FILES {
-            return Err(Error::Invalid(format!("choose 1 to {MAX_FILES} files")));
-        }
-        match self.files.iter().find(|(name, _)| name == INDEX) {
-            Some((_, index)) => self.store_folder(state, index, by).await,
-            None => self.store_each(state, by).await,
-        }
-    }
-
-    async fn store_folder(&self, state: &AppState, index: &[u8], by: &str) -> Result<Imported> {
-        let text = |name: &str, bytes: &[u8]| {
-            encoding::text(bytes.to_vec()).map_err(|fault| Error::Invalid(format!("{name:?} {fault}")))
-        };
-        let index = text(INDEX, index)?;
-        let files = self.files.iter().map(|(name, bytes)| Ok((name.clone(), text(name, bytes)?)));
-        let files = files.collect::<Result<BTreeMap<_, _>>>()?;
-        import::import_folder(state, &index, &files, by).await
-    }
-
-    async fn store_each(&self, state: &AppState, by: &str) -> Result<Imported> {
-        let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let parameters = self.parameters.split_whitespace().map(pair).collect::<Result<BTreeMap<_, _>>>()?;
-        let size = requested_size(state, non_empty(&self.size).as_deref()).await?;
-        let mut files = Vec::new();
-        for (place, (name, bytes)) in (1..).zip(&self.files) {
-            let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
-            let spec = RunSpec {
-                target: non_empty(&self.target).unwrap_or_else(|| stem.to_owned()),
-                size: size.clone(),
-                scenario: non_empty(&self.scenario),
-                parameters: parameters.clone(),
-                ..RunSpec::default()
-            };
-            let about = About {
-                spec,
-                version: non_empty(&self.version),
-                // Several files of one target are repetitions.
-                repetition: if self.target.is_empty() { 1 } else { place },
-                ..About::default()
-            };
-            files.push((name.clone(), about, bytes.clone()));
-        }
-        import::import_files(state, files, by).await
-    }
 }

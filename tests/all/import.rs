@@ -169,7 +169,7 @@ async fn one_file_is_no_second_repetition_until_its_run_is_deleted() {
     let index = r#"[{"file": "a.json", "target": "x"}, {"file": "b.json", "target": "x"}]"#;
     let folder = json!({"index": index, "files": {"a.json": good(), "b.json": good()}});
     let refused = user.post("/api/v1/runs/import/folder", &folder).await.refused(409);
-    assert!(refused.starts_with("\"b.json\": this file was imported before"), "{refused}");
+    assert_eq!(refused, "\"b.json\": the same file as \"a.json\": one measurement is no second repetition");
     assert_eq!(user.count_runs().await, 2);
     let folder = tempfile::tempdir().expect("a folder");
     let [one, other] = ["1.json", "2.json"].map(|name| folder.path().join(name).display().to_string());

@@ -48,6 +48,7 @@ mod own_scripts;
 mod parts;
 mod place;
 mod plans;
+mod previews;
 mod processes;
 mod profiles;
 mod provoked;

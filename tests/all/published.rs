@@ -192,7 +192,7 @@ async fn the_command_imports_files_and_folders_and_reports_their_formats() {
     assert!(with_flags.contains("omit the flags"), "{with_flags}");
     let empty = tempfile::tempdir().expect("a folder");
     let bare = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
-    assert!(bare.contains("has no index.json"), "{bare}");
+    assert!(bare.contains("has no files"), "{bare}");
     std::fs::write(empty.path().join("index.json"), r#"[{"file": "../x.txt", "target": "t"}]"#).expect("an index");
     let outside = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
     assert!(outside.contains("nothing was imported from") && outside.contains("file: not in the folder"), "{outside}");
@@ -220,12 +220,11 @@ async fn imported_runs_become_an_experiment_only_once() {
     user.post("/api/v1/experiments/from-imports", &json!({"name": "mine", "runs": ["x"]})).await.refused(422);
 }
 
-fn form(files: &[(&str, &str)], fields: &[(&str, &str)]) -> (String, String) {
+fn form(files: &[(&str, &str)]) -> (String, String) {
     let part = |head: String, value: &str| format!("--X\r\nContent-Disposition: form-data; {head}\r\n\r\n{value}\r\n");
-    let fields = fields.iter().map(|(name, value)| part(format!("name=\"{name}\""), value));
     let file = |name: &str| format!("name=\"files\"; filename=\"{name}\"\r\nContent-Type: text/plain");
     let files = files.iter().map(|(name, value)| part(file(name), value));
-    let body: String = fields.chain(files).chain(["--X--\r\n".to_owned()]).collect();
+    let body: String = files.chain(["--X--\r\n".to_owned()]).collect();
     ("multipart/form-data; boundary=X".to_owned(), body)
 }
 
@@ -243,19 +242,32 @@ async fn the_form_imports_files_or_a_folder_and_shows_their_formats() {
     assert!(page.contains("multiple") && page.contains("index.json"), "{page}");
     let wrk = published("wrk-kcup-rust-10K.txt");
     let k6 = published("k6-servy-workstation.txt");
-    let two = submit(&person, form(&[("a.txt", &wrk), ("b.txt", &k6)], &[("parameters", "payload=10K")])).await;
+    let two = submit(&person, form(&[("a.txt", &wrk), ("b.txt", &k6)])).await;
     assert_eq!(two.status, 303);
+    let preview = two.header("location").to_owned();
+    let shown = person.get(&preview).await.ok().text();
+    assert!(shown.contains("Import: 2 results") && shown.contains("k6&#39;s text report, rounded"), "{shown}");
+    let rows = [
+        ("row:0:0", "on"),
+        ("target:0:0", "a"),
+        ("parameters:0:0", "payload=10K"),
+        ("row:1:0", "on"),
+        ("target:1:0", "b"),
+    ];
+    let two = person.form(&preview, &rows).await;
+    assert_eq!(two.status, 303, "{}", two.text());
     let result = person.get(two.header("location")).await.ok().text();
     assert!(
         result.contains("Imported: 2 runs") && result.contains("p95") && result.contains("874\u{a0}MB/s"),
         "{result}"
     );
-    let folder = form(&[("x/index.json", r#"[{"file": "a.txt", "target": "t"}]"#), ("x/a.txt", &wrk)], &[]);
-    assert_eq!(submit(&person, folder).await.status, 303);
-    let bad = submit(&person, form(&[("a.txt", &wrk), ("b.txt", "nothing")], &[("target", "<b>")])).await;
-    assert_eq!(bad.status, 422);
-    assert!(bad.text().contains("is neither JSON nor") && !bad.text().contains("value=\"<b>"), "{}", bad.text());
-    assert_eq!(submit(&person, form(&[], &[])).await.status, 422);
+    let folder = form(&[("x/index.json", r#"[{"file": "a.txt", "target": "t"}]"#), ("x/a.txt", &wrk)]);
+    let imported = submit(&person, folder).await;
+    assert!(imported.status == 303 && imported.header("location").starts_with("/runs/imported?"), "imported at once");
+    let bad = submit(&person, form(&[("<b>.txt", &wrk), ("b.txt", "nothing")])).await;
+    let page = person.get(bad.header("location")).await.ok().text();
+    assert!(page.contains("is neither JSON nor") && !page.contains("<b>.txt"), "{page}");
+    assert_eq!(submit(&person, form(&[])).await.status, 422);
     let list = person.get("/api/v1/runs").await.ok().json();
     assert_eq!(list["runs"].as_array().map(Vec::len), Some(3));
     let shown = person.get("/runs").await.ok().text();

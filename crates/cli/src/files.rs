@@ -1,14 +1,14 @@
 //! Reads files and standard input of the user, with limits on size and kind.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
-use brewbench_wire::reports::encoding;
+use brewbench_wire::{reports::encoding, scenario::unpack::is_ignored};
 use nix::libc::O_NONBLOCK;
 
 /// The largest input; more than a server accepts.
@@ -42,6 +42,32 @@ pub fn read_note(typed: String) -> anyhow::Result<String> {
     }
     let piped = read_all(io::stdin()).context("cannot read the note")?;
     String::from_utf8(piped).context("the note is not UTF-8 text")
+}
+
+/// Calls `with` for each file below a folder, with its path relative to `top`; hidden files and packages are left out.
+pub fn walk(
+    top: &Path,
+    folder: &Path,
+    with: &mut dyn FnMut(String, &Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let cannot = || format!("cannot read {}", folder.display());
+    let mut entries: Vec<_> = fs::read_dir(folder).and_then(Iterator::collect).with_context(cannot)?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let name = utf8(path.strip_prefix(top).unwrap_or(&path))?.to_owned();
+        if is_ignored(&name) {
+            continue;
+        }
+        // A link may lead out of the folder: what it names is read, but not walked.
+        if entry.file_type().with_context(cannot)?.is_dir() { walk(top, &path, with)? } else { with(name, &path)? }
+    }
+    Ok(())
+}
+
+/// Returns a path as text.
+pub fn utf8(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().with_context(|| format!("the name {} is not UTF-8", path.display()))
 }
 
 fn read_all(from: impl Read) -> anyhow::Result<Vec<u8>> {

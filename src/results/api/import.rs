@@ -8,7 +8,7 @@ use axum::{
     extract::{State, rejection::BytesRejection},
     http::StatusCode,
 };
-use brewbench_wire::reports::encoding::without_mark;
+use brewbench_wire::reports::{encoding::without_mark, hints::Hints, preview::FilePreview, tables::column::BadColumn};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -20,7 +20,7 @@ use crate::{
     },
     auth::caller::Submit,
     catalog::model::find_size,
-    results::import::{self, Imported, about::About},
+    results::import::{self, Imported, Upload, about::About},
     runs::model::{RunSize, RunSpec},
 };
 
@@ -28,19 +28,40 @@ use crate::{
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ImportQuery {
-    /// Name of the target.
-    target: String,
+    /// Name of the target. Default: the heading or name of a report in a file with several, or else the name of the file.
+    target: Option<String>,
+    /// Name of the file.
+    file: Option<String>,
     /// Its version.
     version: Option<String>,
     /// Name of a machine size, or its short form such as `2/4GiB`.
     size: Option<String>,
     /// Name of the scenario.
     scenario: Option<String>,
-    /// Number of the repetition, from 1.
+    /// Number of the repetition, from 1: of the first report in a text with several.
     repetition: Option<u32>,
     /// Distinguishes its load from others, as `NAME=VALUE`, e.g. `payload=10K`; repeatable.
     #[serde(default)]
     parameter: Vec<String>,
+    /// What a column of a table is, as `NAME=COLUMN`, e.g. `Slowest=max ms` or `*=requests/s` for a table with a column for
+    /// each target; repeatable. Others are guessed by their names.
+    #[serde(default)]
+    column: Vec<String>,
+    /// Seconds of each load, for a file that does not say it.
+    duration: Option<f64>,
+    /// Imports only reports with these words in their names or headings.
+    only: Option<String>,
+}
+
+/// What is said of the content of a file.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PreviewQuery {
+    /// As of an import.
+    #[serde(default)]
+    column: Vec<String>,
+    /// As of an import.
+    duration: Option<f64>,
 }
 
 /// A folder with the text of its files.
@@ -53,8 +74,9 @@ pub struct FolderBody {
     pub files: BTreeMap<String, String>,
 }
 
-/// Import one file unchanged: k6's `handleSummary` data, `--summary-export`, machine-readable summary or text report,
-/// or wrk's output. The response describes how it was read and which metrics it lacks.
+/// Import one file unchanged: the result of a load generator, a text with several, a collection, a table, or a tar or zip
+/// of files. A run for each report, or none if one is invalid. The response describes how it was read and which metrics it
+/// lacks.
 #[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(ImportQuery), operation_id = "import",
     request_body(content_type = "application/json", description = "the file, verbatim; its format is detected"),
     responses((status = 201, body = Imported), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
@@ -67,17 +89,40 @@ pub async fn one(
     bytes: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Imported>)> {
     let bytes = small_enough(&state, bytes)?;
-    let ImportQuery { target, version, size, scenario, repetition, parameter } = query;
+    let ImportQuery { target, file, version, size, scenario, repetition, parameter, column, duration, only } = query;
     let size = requested_size(&state, size.as_deref()).await?;
     let parameters = parameter.iter().map(|text| pair(text)).collect::<Result<_>>()?;
     let about = About {
-        spec: RunSpec { target, size, scenario, parameters, ..RunSpec::default() },
+        spec: RunSpec { target: target.unwrap_or_default(), size, scenario, parameters, ..RunSpec::default() },
         version,
-        repetition: repetition.unwrap_or(1),
+        repetition: repetition.unwrap_or_default(),
         ..About::default()
     };
-    let imported = import::import_file(&state, None, about, &bytes, &caller.name).await?;
+    let upload = Upload { name: file, about, hints: hints(&column, duration)?, only, bytes: bytes.to_vec() };
+    let imported = import::import_files(&state, vec![upload], &caller.name).await?;
     Ok((StatusCode::CREATED, Json(imported)))
+}
+
+/// Show what a file contains, and store nothing.
+#[utoipa::path(post, path = "/api/v1/runs/import/preview", tag = "runs", params(PreviewQuery),
+    operation_id = "preview_import",
+    request_body(content_type = "application/json", description = "the file, verbatim; its format is detected"),
+    responses((status = 200, body = Vec<FilePreview>), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
+        (status = 503, body = ErrorBody)))]
+pub async fn preview(
+    Submit(_caller): Submit,
+    State(state): State<AppState>,
+    QueryParams(PreviewQuery { column, duration }): QueryParams<PreviewQuery>,
+    _room: UploadPermit,
+    bytes: Result<Bytes, BytesRejection>,
+) -> Result<Json<Vec<FilePreview>>> {
+    let bytes = small_enough(&state, bytes)?;
+    let hints = hints(&column, duration)?;
+    let found = FilePreview::all(None, &bytes, &hints).map_err(|fault| Error::Invalid(fault.to_string()))?;
+    match found.as_slice() {
+        [file] if file.reports.is_empty() && file.columns.is_empty() => Err(Error::Invalid(file.faults.join("; "))),
+        _ => Ok(Json(found)),
+    }
 }
 
 /// Import a folder with an index: all of its files, or none if one is invalid.
@@ -114,6 +159,21 @@ pub async fn requested_size(state: &AppState, requested: Option<&str>) -> Result
     let size = find_size(&sizes, requested)
         .ok_or_else(|| Error::Invalid(format!("size: there is no machine size {requested:?}")))?;
     Ok(Some(RunSize::from(size)))
+}
+
+/// Parses what is said of a file.
+pub fn hints(columns: &[String], duration_s: Option<f64>) -> Result<Hints> {
+    let column = |text: &String| {
+        let (name, column) =
+            text.rsplit_once('=').ok_or_else(|| Error::Invalid(format!("column: write {text:?} as NAME=COLUMN")))?;
+        let column = column.parse().map_err(|fault: BadColumn| Error::Invalid(format!("column {name:?}: {fault}")))?;
+        Ok((name.to_owned(), column))
+    };
+    if duration_s.is_some_and(|seconds| !(0.001..=864_000.0).contains(&seconds)) {
+        return Err(Error::Invalid("duration: not a valid number of seconds of a load".to_owned()));
+    }
+    let columns = columns.iter().map(column).collect::<Result<_>>()?;
+    Ok(Hints { columns, duration_ms: duration_s.map(|seconds| seconds * 1e3) })
 }
 
 /// Parses a parameter `NAME=VALUE`.

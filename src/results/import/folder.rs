@@ -26,7 +26,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_wire::reports::summary::{Shape, Summary};
+use brewbench_wire::reports::{
+    archive::ArchivedFile,
+    encoding,
+    summary::{Shape, Summary},
+};
 use serde::Deserialize;
 
 use crate::{
@@ -131,6 +135,22 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
         file.about.interleaved = order_fault.is_none();
     }
     Ok(Folder { found, order_fault })
+}
+
+/// Returns the texts of the files that an index names, of those in a folder.
+pub fn named(index: &str, files: &[ArchivedFile]) -> Result<BTreeMap<String, String>, String> {
+    #[derive(Deserialize)]
+    struct Named {
+        file: String,
+    }
+    // An index that can't be read is reported as a whole.
+    let entries: Vec<Named> = serde_json::from_str(index.trim_start_matches('\u{feff}')).unwrap_or_default();
+    let names: BTreeSet<String> = entries.into_iter().map(|entry| entry.file).collect();
+    let text = |file: &ArchivedFile| {
+        let text = encoding::text(file.bytes.clone()).map_err(|fault| format!("{} {fault}", quoted(&file.path)))?;
+        Ok((file.path.clone(), text))
+    };
+    files.iter().filter(|file| names.contains(&file.path)).map(text).collect()
 }
 
 /// Returns why files do not count as measured in turn, by the `order` and `repetition` of the index.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use brewbench_wire::reports::summary::Figures;
+use brewbench_wire::reports::{read::read, report::Report, summary::Figures};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sqlx::SqliteConnection;
 use tokio::sync::oneshot;
@@ -19,6 +19,7 @@ use crate::{
     catalog::model::Engine,
     metrics,
     results::{
+        blob,
         import::about::About,
         verdict::{limits::Limits, model::RULES},
     },
@@ -75,13 +76,24 @@ const JUDGEMENT: &str = "insert into run_judgement (run_id, rules, limits, judge
 const LABELS: &str =
     "insert into run_label (label, run_seq) select value, (select seq from run where id = ?) from json_each(?)";
 
+/// Finds runs of the same cell with as many requests and about the same mean latency: their files may be another form of
+/// the same result.
+const AS_MANY: &str = "
+    select run.id, run.repetition, body from run join run_summary on run.id = run_summary.run_id
+    where target = ? and version is ? and vcpus is ? and memory_bytes is ? and replicas = ? and scenario is ?
+        and parameters = ? and origin = 'import' and deleted_at is null and figures ->> 'requests' = ?
+        and ifnull(abs(figures ->> 'avg_ms' / ? - 1) < 0.02, 1)";
+
 /// A file that is stored already: one measurement would count as two repetitions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this file was imported before, as run {of} (repetition {repetition}): one measurement is no second repetition; delete \
-     that run to import the file again"
+    "this {} was imported before, as run {of} (repetition {repetition}): one measurement is no second repetition; delete \
+     that run to import the file again",
+    if *.is_same_file { "file" } else { "result, in another form," }
 )]
 pub struct AlreadyImported {
+    /// Whether it is the same file.
+    pub is_same_file: bool,
     /// The run that is stored.
     pub of: RunId,
     /// Its repetition.
@@ -190,10 +202,49 @@ fn unless_imported(connection: &Connection, import: &NewImport) -> Result<(), Fa
     ];
     let mut statement = connection.prepare_cached(SAME)?;
     let found = statement.query_row(cell, |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
-    match found {
-        Some((of, repetition)) => Err(AlreadyImported { of: of.into(), repetition, run: id.clone() }.into()),
+    let again = |is_same_file, (of, repetition): (String, u32)| AlreadyImported {
+        is_same_file,
+        of: of.into(),
+        repetition,
+        run: id.clone(),
+    };
+    if let Some(found) = found {
+        return Err(again(true, found).into());
+    }
+    match in_another_form(connection, import)? {
+        Some(found) => Err(again(false, found).into()),
         None => Ok(()),
     }
+}
+
+/// Returns the run and repetition that the same result is stored as, such as its text beside its JSON.
+fn in_another_form(connection: &Connection, import: &NewImport) -> Result<Option<(String, u32)>, Fault> {
+    let report = |packed: &[u8]| {
+        let reports = read(&blob::unpack(packed).ok()?[..]).ok()?.reports;
+        <[Report; 1]>::try_from(reports).ok().map(|[report]| report)
+    };
+    let NewImport { about, figures, summary, .. } = import;
+    let columns = SpecColumns::from(&about.spec);
+    let mut statement = connection.prepare_cached(AS_MANY)?;
+    let mut rows = statement.query(params![
+        columns.target,
+        about.version,
+        columns.vcpus,
+        columns.memory_bytes,
+        columns.replicas,
+        columns.scenario,
+        columns.parameters,
+        i64::try_from(figures.requests)?,
+        figures.latency.avg_ms,
+    ])?;
+    while let Some(row) = rows.next()? {
+        let body: Vec<u8> = row.get(2)?;
+        let both = report(summary).zip(report(&body));
+        if both.is_some_and(|(own, other)| own.format != other.format && own.is_same_run(&other)) {
+            return Ok(Some((row.get(0)?, row.get(1)?)));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns what an import measured, as far as it is known.

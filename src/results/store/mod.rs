@@ -7,4 +7,5 @@ pub mod endings;
 pub mod imports;
 pub mod parts;
 pub mod profiles;
+pub mod uploads;
 pub mod verdicts;

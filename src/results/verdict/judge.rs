@@ -9,7 +9,8 @@ use crate::results::verdict::{
     limits::Limits,
     little, load,
     model::{Context, Judgement},
-    negative, network, protocol, reach, retransmits, series, setup, stalled, steadiness, target, turns, unsolicited,
+    negative, network, protocol, reach, reader, retransmits, series, setup, stalled, steadiness, target, turns,
+    unsolicited,
 };
 use crate::runs::verdict::{Reason, Verdict};
 
@@ -38,6 +39,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
     reasons.extend(connections::judge(figures));
     if context.is_none() {
         idle_users::judge(figures, limits, &mut reasons);
+        reasons.extend(reader::judge(figures));
     }
     if let Some(context) = context {
         little::judge(figures, context, limits, &mut reasons);

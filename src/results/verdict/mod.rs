@@ -22,6 +22,7 @@ mod negative;
 pub mod network;
 mod protocol;
 mod reach;
+mod reader;
 mod records;
 mod retransmits;
 pub mod series;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Version of the rules; grows whenever a run could get a different verdict.
-pub const RULES: u32 = 8;
+pub const RULES: u32 = 9;
 
 /// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,25 +7,27 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use brewbench::{
     experiments::{from_imports::FromImports, model::ExperimentWithRuns},
     results::{
         api::import::FolderBody,
-        import::{Imported, ImportedFile, folder::INDEX},
+        import::{Imported, ImportedFile, Skipped, folder::INDEX},
     },
 };
-use brewbench_wire::reports::parts::{Part, parts};
+use brewbench_wire::reports::{
+    hints::Hints,
+    tables::{Column, column::BadColumn},
+};
 use clap::Args;
 use futures_util::{StreamExt, TryFutureExt, stream};
 use reqwest::Method;
-use serde_json::json;
 
 use super::preview;
 use crate::{
     common::{Common, pair},
     connection::Connection,
-    files, table,
+    duration, files, table,
 };
 
 /// Runs that a command to delete them names.
@@ -40,7 +42,7 @@ const AT_ONCE: usize = 16;
 pub struct Import {
     #[command(flatten)]
     common: Common,
-    /// Files with the results of a load generator, or one folder with an index.json
+    /// Files with results: of load generators, collections, tables, and archives of them; or one folder
     #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     /// Name of the target [default: file name without extension]
@@ -58,6 +60,16 @@ pub struct Import {
     /// A parameter that distinguishes the load, e.g. payload=10K; repeatable
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     parameters: Vec<(String, String)>,
+    /// What a column of a table is, e.g. "Slowest=max ms", or "*=requests/s" if each target has a column; repeatable [default:
+    /// guessed by its name]
+    #[arg(long = "column", value_name = "NAME=COLUMN", value_parser = column)]
+    columns: Vec<(String, Column)>,
+    /// Duration of each load, if a file does not say it, e.g. 30s
+    #[arg(long, value_parser = duration::seconds)]
+    duration: Option<f64>,
+    /// Import only results with these words in their names or headings
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
     /// Print what the files contain, and import nothing
     #[arg(long, conflicts_with = "experiment")]
     dry_run: bool,
@@ -67,10 +79,14 @@ pub struct Import {
 }
 
 const FORMAT: &str = "\
-The format of each file is detected from its content and printed. Missing figures stay empty. A text with several reports, such as a README, \
-becomes several runs, named after their headings, or repetitions of --target.
+The format of each file is detected from its content and printed. Missing figures stay empty. A file with several results, such as a README \
+or a table, becomes several runs, named after their headings or rows, or repetitions of --target.
 
-A folder is imported completely or not at all; symbolic links out of it are skipped. Its index.json is a list with one object per file:
+A column of a table is a name, requests, failed, requests/s, connections, duration, cpu, memory, a latency (min, mean, max, stddev, p99) or \
+is to be ignored (ignore). Times have the unit of their cells: \"p99 ms\"; none if it is in the cells.
+
+A folder or an archive (tar, zip) is imported completely or not at all; files that are no results are skipped, and so are symbolic links. \
+An index.json in it is a list with one object per file:
 
   file                 name of a file in the folder; required
   target               name of the target; required
@@ -94,14 +110,15 @@ impl Import {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         if self.dry_run {
-            if !preview::print(&self.files, self.common.json)? {
+            if !preview::print(&self.files, &self.hints(), self.only.as_deref(), self.common.json)? {
                 bail!("not all of it can be imported");
             }
             return Ok(());
         }
         let connection = self.common.connect()?;
         let imported = match self.files.as_slice() {
-            [folder] if folder.is_dir() => self.folder(&connection, folder).await?,
+            [folder] if folder.join(INDEX).is_file() => self.indexed(&connection, folder).await?,
+            [folder] if folder.is_dir() => self.import_file(&connection, 0, folder, archived(folder)?).await?,
             files => match files.iter().find(|file| file.is_dir()) {
                 Some(folder) => bail!("{} is a folder; import it in a separate command", folder.display()),
                 None => self.each(&connection, files).await?,
@@ -123,7 +140,8 @@ impl Import {
         let failed = AtomicBool::new(false);
         let until_one_fails = stream::iter(files.iter().enumerate()).take_while(|_| ready(!failed.load(Relaxed)));
         let sent = until_one_fails.map(|(index, file)| {
-            self.import_file(connection, index, file)
+            ready(files::bytes(file))
+                .and_then(move |bytes| self.import_file(connection, index, file, bytes))
                 .inspect_err(|_| failed.store(true, Relaxed))
                 .map_err(|fault| fault.context(format!("{} was not imported", file.display())))
         });
@@ -131,9 +149,10 @@ impl Import {
         let (mut all, mut fault) = (Imported::default(), None);
         for sent in sent {
             match sent {
-                Ok(Imported { runs, files, .. }) => {
+                Ok(Imported { runs, files, skipped, .. }) => {
                     all.runs.extend(runs);
                     all.files.extend(files);
+                    all.skipped.extend(skipped);
                 }
                 Err(other) => fault = fault.or(Some(other)),
             }
@@ -147,55 +166,52 @@ impl Import {
         Err(fault.context(format!("{} of {} files were imported, listed above", all.runs.len(), files.len())))
     }
 
-    async fn import_file(&self, connection: &Connection, index: usize, file: &Path) -> anyhow::Result<Imported> {
-        let Self { target, target_version, size, scenario, parameters, .. } = self;
-        let bytes = files::bytes(file)?;
-        // The server says what is wrong with a file that can't be read.
-        match parts(&bytes) {
-            Ok(parts) if !parts.is_empty() => return self.parts(connection, file, parts).await,
-            _ => {}
-        }
-        let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    fn hints(&self) -> Hints {
+        let columns = self.columns.iter().cloned().collect();
+        Hints { columns, duration_ms: self.duration.map(|seconds| seconds * 1e3) }
+    }
+
+    async fn import_file(
+        &self,
+        connection: &Connection,
+        index: usize,
+        file: &Path,
+        bytes: Vec<u8>,
+    ) -> anyhow::Result<Imported> {
+        let Self { target, target_version, size, scenario, only, .. } = self;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut query = vec![("file", name)];
         // Several files of one target are its repetitions.
-        let repetition = if target.is_some() { index + 1 } else { 1 };
-        let mut query = vec![("target", target.clone().unwrap_or_else(stem)), ("repetition", repetition.to_string())];
-        for (name, value) in [("version", target_version), ("size", size), ("scenario", scenario)] {
+        query.extend(target.as_ref().map(|_| ("repetition", (index + 1).to_string())));
+        let about = [
+            ("target", target),
+            ("version", target_version),
+            ("size", size),
+            ("scenario", scenario),
+            ("only", only),
+            ("duration", &self.duration.map(|seconds| seconds.to_string())),
+        ];
+        for (name, value) in about {
             query.extend(value.clone().map(|value| (name, value)));
         }
-        query.extend(parameters.iter().map(|(name, value)| ("parameter", format!("{name}={value}"))));
+        query.extend(self.parameters.iter().map(|(name, value)| ("parameter", format!("{name}={value}"))));
+        query.extend(self.columns.iter().map(|(name, column)| ("column", format!("{name}={column}"))));
         let request = connection.client.request(Method::POST, "api/v1/runs/import").query(&query).body(bytes);
-        let Imported { runs, files, order_fault } = connection.client.json(request).await?;
-        let named = |kind: ImportedFile| ImportedFile { file: Some(file.display().to_string()), ..kind };
-        Ok(Imported { runs, files: files.into_iter().map(named).collect(), order_fault })
+        let Imported { runs, files, skipped, order_fault } = connection.client.json(request).await?;
+        // The server names the places of several reports.
+        let is_one = files.len() == 1 && file.is_file();
+        let named = |one: ImportedFile| {
+            if is_one { ImportedFile { file: Some(file.display().to_string()), ..one } } else { one }
+        };
+        Ok(Imported { runs, files: files.into_iter().map(named).collect(), skipped, order_fault })
     }
 
-    /// Imports the reports of a text as a folder, all or none: as repetitions of the target, or as a target each.
-    async fn parts(&self, connection: &Connection, file: &Path, parts: Vec<Part>) -> anyhow::Result<Imported> {
-        let Self { target, target_version, size, scenario, parameters, .. } = self;
-        if size.is_some() || !parameters.is_empty() {
-            bail!("it has {} reports: put each into a file of its own, or omit --size and --param", parts.len());
-        }
-        let (mut index, mut files) = (Vec::new(), BTreeMap::new());
-        for part in parts {
-            let name = format!("{}, line {}", file.file_name().unwrap_or_default().display(), part.line);
-            let heading = part.heading.unwrap_or_else(|| name.clone());
-            let target = target.clone().unwrap_or(heading);
-            index.push(json!({"file": name, "target": target, "version": target_version, "scenario": scenario}));
-            files.insert(name, part.text);
-        }
-        let body = FolderBody { index: serde_json::to_string(&index)?, files };
-        Ok(connection.client.post("api/v1/runs/import/folder", &body).await?)
-    }
-
-    async fn folder(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
-        let given = [&self.target, &self.target_version, &self.size, &self.scenario];
-        if given.iter().any(|flag| flag.is_some()) || !self.parameters.is_empty() {
+    async fn indexed(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
+        let given = [&self.target, &self.target_version, &self.size, &self.scenario, &self.only];
+        if given.iter().any(|flag| flag.is_some()) || !self.parameters.is_empty() || self.hints() != Hints::default() {
             bail!("{INDEX} describes each file of a folder; omit the flags, or import single files");
         }
         let index = folder.join(INDEX);
-        if !index.is_file() {
-            bail!("{} has no {INDEX} to describe its files; `run import --help` lists its fields", folder.display());
-        }
         let own = folder.canonicalize().with_context(|| format!("can't open {}", folder.display()))?;
         let index = inside(&own, INDEX).with_context(|| format!("{} is a link out of the folder", index.display()))?;
         let index = files::text(&index)?;
@@ -222,6 +238,9 @@ fn report(imported: &Imported) {
         let name = file.file.as_deref().unwrap_or(&run.spec.target);
         eprintln!("{}: {}", table::plain(name), table::plain(&file.describe()));
     }
+    for Skipped { file, why } in &imported.skipped {
+        eprintln!("skipped {}: {}", table::plain(file), table::plain(why));
+    }
     let ids: Vec<String> = imported.runs.iter().map(|run| table::short_id(run.id.as_str())).collect();
     if !ids.is_empty() && ids.len() <= UNDO {
         eprintln!("to undo this: brewbench run delete {}", ids.join(" "));
@@ -229,6 +248,30 @@ fn report(imported: &Imported) {
     if let Some(fault) = &imported.order_fault {
         eprintln!("not measured in turn: {}", table::plain(fault));
     }
+}
+
+/// Packs the files of a folder.
+fn archived(folder: &Path) -> anyhow::Result<Vec<u8>> {
+    let (mut archive, mut any) = (tar::Builder::new(Vec::new()), false);
+    files::walk(folder, folder, &mut |name, path| {
+        if path.is_symlink() {
+            eprintln!("skipped {}: it is a link", table::plain(&name));
+            return Ok(());
+        }
+        any = true;
+        let bytes = files::bytes(path)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        Ok(archive.append_data(&mut header, &name, bytes.as_slice())?)
+    })?;
+    ensure!(any, "{} has no files", folder.display());
+    Ok(archive.into_inner()?)
+}
+
+/// Parses what a column is: `NAME=COLUMN`.
+fn column(text: &str) -> Result<(String, Column), String> {
+    let (name, column) = text.rsplit_once('=').ok_or_else(|| format!("write {text:?} as NAME=COLUMN"))?;
+    Ok((name.to_owned(), column.parse().map_err(|fault: BadColumn| fault.to_string())?))
 }
 
 /// Returns the files listed in an index. Returns none if it is invalid: the server then reports why.

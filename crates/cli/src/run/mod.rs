@@ -63,7 +63,7 @@ pub enum Run {
     Label(Label),
     /// Print, write or remove the note of a run
     Note(NoteCommand),
-    /// Import k6 or wrk results measured elsewhere: JSON, text reports, or a folder with an index
+    /// Import results measured elsewhere, of k6, wrk and 20 other tools
     Import(Import),
     /// Re-judge stored runs with the current rules and limits
     Rejudge(Rejudge),

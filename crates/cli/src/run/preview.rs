@@ -7,48 +7,38 @@ use std::{
 };
 
 use brewbench_wire::reports::{
-    read::{Contents, read},
-    report::Report,
+    hints::Hints,
+    preview::{FilePreview, ReportPreview},
 };
-use serde::Serialize;
 
 use crate::{
     files,
     table::{self, cut, figure, plain, table},
 };
 
-/// What was found in a file.
-#[derive(Debug, Serialize)]
-struct Preview {
-    file: String,
-    /// What was removed before its reports were read.
-    stripped: Vec<&'static str>,
-    reports: Vec<ReportPreview>,
-    /// Why others, or the whole file, can't be read.
-    faults: Vec<String>,
-}
-
-/// A report that would become a run.
-#[derive(Debug, Serialize)]
-struct ReportPreview {
-    /// Its first line in the file.
-    line: Option<usize>,
-    heading: Option<String>,
-    name: Option<String>,
-    /// E.g. `wrk's output`.
-    kind: String,
-    rounded: bool,
-    requests: u64,
-    rps: f64,
-    p50_ms: Option<f64>,
-    p99_ms: Option<f64>,
-    error_rate: Option<f64>,
-    missing_metrics: Vec<&'static str>,
-}
-
-/// Reads files and prints what they contain. Returns whether all can be read.
-pub fn print(files: &[PathBuf], as_json: bool) -> anyhow::Result<bool> {
-    let previews: Vec<Preview> = files.iter().map(|file| preview(file)).collect();
+/// Reads files and prints what they contain; of several reports, those with these words in their names. Returns whether all
+/// can be read.
+pub fn print(files: &[PathBuf], hints: &Hints, only: Option<&str>, as_json: bool) -> anyhow::Result<bool> {
+    let mut previews = Vec::new();
+    for file in files {
+        if file.is_dir() {
+            files::walk(file, file, &mut |_, path| {
+                previews.extend(of_file(path, hints));
+                Ok(())
+            })?;
+        } else {
+            previews.extend(of_file(file, hints));
+        }
+    }
+    let is_wanted = |report: &ReportPreview| {
+        let names = [&report.name, &report.heading];
+        only.is_none_or(|words| {
+            names.into_iter().flatten().any(|name| name.to_lowercase().contains(&words.to_lowercase()))
+        })
+    };
+    for preview in &mut previews {
+        preview.reports.retain(is_wanted);
+    }
     if as_json {
         println!("{}", serde_json::to_string_pretty(&previews)?);
     } else {
@@ -56,52 +46,22 @@ pub fn print(files: &[PathBuf], as_json: bool) -> anyhow::Result<bool> {
             print!("{}", text(preview));
         }
     }
-    Ok(previews.iter().all(|preview| preview.faults.is_empty()))
+    // Of several files, those that are no results are skipped.
+    let is_skipped = |preview: &FilePreview| preview.is_of_no_format && previews.len() > 1;
+    Ok(previews.iter().all(|preview| preview.is_complete() || is_skipped(preview)))
 }
 
-fn preview(file: &Path) -> Preview {
+/// Returns what a file contains, or what each file of an archive does.
+fn of_file(file: &Path, hints: &Hints) -> Vec<FilePreview> {
     let name = file.display().to_string();
-    let none =
-        |fault: String| Preview { file: name.clone(), stripped: Vec::new(), reports: Vec::new(), faults: vec![fault] };
-    let bytes = match files::bytes(file) {
-        Ok(bytes) => bytes,
-        Err(fault) => return none(format!("{fault:#}")),
-    };
-    let Contents { reports, stripped, refused } = match read(&bytes[..]) {
-        Ok(contents) => contents,
-        Err(fault) => return none(fault.to_string()),
-    };
-    let (mut read, mut faults) = (Vec::new(), refused.iter().map(ToString::to_string).collect::<Vec<_>>());
-    for report in reports {
-        match of_report(report) {
-            Ok(report) => read.push(report),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    Preview { file: name, stripped: stripped.into_iter().collect(), reports: read, faults }
+    let read = files::bytes(file).map_err(|fault| format!("{fault:#}"));
+    let read = read.and_then(|bytes| FilePreview::all(Some(&name), &bytes, hints).map_err(|fault| fault.to_string()));
+    read.unwrap_or_else(|fault| vec![FilePreview { file: Some(name), faults: vec![fault], ..FilePreview::default() }])
 }
 
-fn of_report(report: Report) -> Result<ReportPreview, String> {
-    let (line, heading, name) = (report.line, report.heading.clone(), report.name.clone());
-    let summary = report.into_summary().map_err(|fault| fault.to_string())?;
-    let figures = summary.figures();
-    Ok(ReportPreview {
-        line,
-        heading,
-        name,
-        kind: summary.shape.name().to_owned(),
-        rounded: summary.shape.is_text(),
-        requests: figures.requests,
-        rps: figures.rps,
-        p50_ms: figures.latency.p50_ms,
-        p99_ms: figures.latency.p99_ms,
-        error_rate: figures.failed.map(|failed| failed as f64 / figures.requests.max(1) as f64),
-        missing_metrics: summary.missing(),
-    })
-}
-
-fn text(preview: &Preview) -> String {
-    let Preview { file, stripped, reports, faults } = preview;
+fn text(preview: &FilePreview) -> String {
+    let FilePreview { file, stripped, reports, columns, faults, .. } = preview;
+    let file = file.as_deref().unwrap_or_default();
     let stripped = if stripped.is_empty() { String::new() } else { format!(" (without {})", stripped.join(", ")) };
     let mut text = format!("{}{stripped}\n", plain(file));
     if !reports.is_empty() {
@@ -112,7 +72,7 @@ fn text(preview: &Preview) -> String {
                 report.line.map_or_else(String::new, |line| line.to_string()),
                 cut(of, 20),
                 cut(&report.kind, 22),
-                figure(Some(report.rps)),
+                figure(report.rps),
                 figure(report.p50_ms),
                 figure(report.p99_ms),
                 table::percent(report.error_rate),
@@ -124,7 +84,15 @@ fn text(preview: &Preview) -> String {
         let all: Vec<&str> = missing.into_iter().copied().collect();
         let _ = writeln!(text, "{}", table::hanging(&format!("missing: {}", all.join(", ")), 2));
     }
-    for fault in faults {
+    for column in columns {
+        let what = format!("column {}: {} ({})", column.name, column.is, column.samples.join(", "));
+        let _ = writeln!(text, "{}", table::hanging(&what, 2));
+    }
+    let of_reports = reports.iter().filter_map(|report| report.fault.as_ref());
+    for warning in reports.iter().flat_map(|report| &report.warnings).collect::<BTreeSet<_>>() {
+        let _ = writeln!(text, "{}", table::hanging(&format!("note: {warning}"), 2));
+    }
+    for fault in faults.iter().chain(of_reports.collect::<BTreeSet<_>>()) {
         let _ = writeln!(text, "! {}", plain(fault));
     }
     text

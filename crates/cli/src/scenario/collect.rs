@@ -31,7 +31,7 @@ pub async fn collect(path: &Path, others: &[PathBuf], defaults: &[(String, Strin
     for other in others {
         let inside = other.strip_prefix(above).ok();
         let name = inside.or_else(|| other.file_name().map(Path::new)).unwrap_or(other);
-        let name = utf8(name)?.to_owned();
+        let name = files::utf8(name)?.to_owned();
         if collected.files.insert(name.clone(), files::bytes(other)?.into()).is_some() {
             bail!(
                 "{} and another file are both {name:?}; name the folder of the script, or rename one",
@@ -46,7 +46,7 @@ pub async fn collect(path: &Path, others: &[PathBuf], defaults: &[(String, Strin
 async fn folder(path: &Path, defaults: &[(String, String)]) -> anyhow::Result<Collected> {
     let mut all = BTreeMap::new();
     let mut bytes = 0;
-    walk(path, path, &mut |name, file| {
+    files::walk(path, path, &mut |name, file| {
         let content = files::bytes(file)?;
         bytes += content.len();
         ensure!(
@@ -89,7 +89,7 @@ async fn script(path: &Path, defaults: &[(String, String)]) -> anyhow::Result<Co
         let Unpacked { entry, files } = packed?;
         return Ok(Collected { entry: entry.context("k6 archive names no script")?, files });
     }
-    let name = utf8(path.file_name().map_or(path, Path::new))?.to_owned();
+    let name = files::utf8(path.file_name().map_or(path, Path::new))?.to_owned();
     Ok(Collected { files: BTreeMap::from([(name.clone(), bytes.into())]), entry: name })
 }
 
@@ -137,27 +137,6 @@ fn fault(log: &str) -> String {
     let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
     let message = last.split_once(" msg=").and_then(|(_, rest)| brewbench_wire::sanitize::unquoted(rest));
     brewbench_wire::sanitize::plain(&message.unwrap_or_else(|| last.to_owned()))
-}
-
-/// Calls `with` for each file below a folder, with its path relative to `top`.
-fn walk(top: &Path, folder: &Path, with: &mut dyn FnMut(String, &Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let cannot = || format!("cannot read {}", folder.display());
-    let mut entries: Vec<_> = fs::read_dir(folder).and_then(Iterator::collect).with_context(cannot)?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let name = utf8(path.strip_prefix(top).unwrap_or(&path))?.to_owned();
-        if unpack::is_ignored(&name) {
-            continue;
-        }
-        // A link may lead out of the folder: what it names is read, but not walked.
-        if entry.file_type().with_context(cannot)?.is_dir() { walk(top, &path, with)? } else { with(name, &path)? }
-    }
-    Ok(())
-}
-
-fn utf8(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().with_context(|| format!("the name {} is not UTF-8", path.display()))
 }
 
 #[cfg(test)]
