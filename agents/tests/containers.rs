@@ -71,7 +71,7 @@ impl Site {
 #[tokio::test]
 async fn a_run_names_the_tag_of_an_image() {
     let Some(site) = Site::new("container tags").await else { return };
-    site.podman.load("unruly:2", &Image::of(&unruly(), &["--", "two"]));
+    site.podman.load("unruly:2", &Image::of(&unruly(), &[]));
     let text = "name = \"boxed\"\n[ready]\npath = \"/\"\ntimeout_s = 5\n[container]\n\
                 image = \"localhost/unruly:{version}\"\ncommand = [\"{port}\", \"good\"]\npull = \"never\"\n";
     std::fs::write(site.bench.work.targets.join("boxed.toml"), text).expect("a manifest");

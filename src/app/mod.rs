@@ -15,6 +15,7 @@ pub mod logs;
 pub mod memory;
 pub mod networks;
 pub mod open_mark;
+mod openapi;
 pub mod random;
 pub mod rate_limit;
 pub mod rows;

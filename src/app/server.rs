@@ -26,7 +26,7 @@ use crate::{
         error::{self, Error},
         http_metrics::{self, HttpMetrics},
         listener::{Caps, Listener, caps::ConnectionLimits, descriptors},
-        local_admin, open_mark,
+        local_admin, open_mark, openapi,
         rate_limit::Limits,
         secrets_key::{KeyError, SecretsKey},
         state::{AppState, Events, Memory},
@@ -217,21 +217,19 @@ fn public_url(config: &Config, address: SocketAddr) -> Url {
     config.public_url.clone().unwrap_or_else(local)
 }
 
+/// What all operations have in common, and the types that only parameters have.
 #[derive(OpenApi)]
 #[openapi(info(title = "brewbench", description = "Benchmarks HTTP server implementations. Latencies are milliseconds, \
     times unix milliseconds, memory bytes; unknown values are null."),
-    security(("token" = [])), modifiers(&Bearer))]
+    components(schemas(
+        auth::api::audit::AuditFormat,
+        gate::api::GateFormat,
+        reports::format::ReportFormat,
+        results::api::series::SeriesFormat,
+        runs::api::export::ExportFormat,
+    )),
+    security(("token" = [])))]
 struct Document;
-
-struct Bearer;
-
-impl utoipa::Modify for Bearer {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-        let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
-        document.components.get_or_insert_default().add_security_scheme("token", scheme);
-    }
-}
 
 /// Returns the routes of the JSON API and the OpenAPI document that describes them.
 fn api(
@@ -273,7 +271,8 @@ pub fn router(
     passkeys: &Passkeys,
     refusals: &Refusals,
 ) -> Router {
-    let (api, document) = api(state, &presence, barriers.clone(), passkeys, refusals);
+    let (api, mut document) = api(state, &presence, barriers.clone(), passkeys, refusals);
+    openapi::complete(&mut document);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     let site = Router::new()

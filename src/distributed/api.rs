@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Returns each generator's share of a distributed run. A run on one machine has no generators.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/generators", tag = "runs", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/generators", tag = "runs", operation_id = "generators", params(("id" = String, Path)),
     responses((status = 200, body = GeneratorList), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<GeneratorList>> {
     let run = found(&state, &id).await?;

@@ -102,11 +102,15 @@ fn number_if_any<'de, D: Deserializer<'de>>(field: D) -> std::result::Result<Opt
 /// The format of the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum GateFormat {
+pub enum GateFormat {
+    /// All figures and rulings.
     #[default]
     Json,
+    /// A comment or a summary.
     Markdown,
+    /// JUnit XML.
     Junit,
+    /// A picture of the intervals.
     Svg,
 }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use axum::{
     extract::Request,
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
@@ -24,6 +24,9 @@ const POLICY: &str = "default-src 'none'; script-src 'nonce-NONCE'EVAL; style-sr
 
 /// Left out for pages with Datastar or Plotly, which create elements from text.
 const TRUSTED_TYPES: &str = "; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Has nginx pass on each event at once.
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -113,8 +116,13 @@ pub async fn secure(request: Request, next: Next) -> Response {
             headers.insert(name, value);
         }
     }
-    let html = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    if html && !headers.contains_key(header::CACHE_CONTROL) {
+    let is = |kind: &[u8], headers: &HeaderMap| {
+        headers.get(header::CONTENT_TYPE).is_some_and(|is| is.as_bytes().starts_with(kind))
+    };
+    if is(b"text/event-stream", headers) {
+        headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+    }
+    if is(b"text/html", headers) && !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use brewbench::auth::model::Role;
+use brewbench_cli::Cli;
 use brewbench_wire::now_ms;
+use clap::CommandFactory;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -371,4 +373,17 @@ async fn commands_list_and_remove_what_the_pages_do() {
     let shown = run(&["scenario", "show", "hash", "--revision", &sha256]).await.ok();
     assert!(shown.contains("export default function"), "{shown}");
     run(&["scenario", "show", "hash", "--revision", "nothing"]).await.refused(1);
+}
+
+#[test]
+fn every_flag_of_the_services_has_a_variable() {
+    let mut root = Cli::command();
+    root.build();
+    for service in ["serve", "agent"] {
+        let command = root.find_subcommand(service).expect("a service");
+        let flags = command.get_arguments().filter(|flag| flag.get_long().is_some() && !flag.is_hide_set());
+        for flag in flags.filter(|flag| !["help", "json", "version"].contains(&flag.get_id().as_str())) {
+            assert!(flag.get_env().is_some(), "{service} --{}", flag.get_long().unwrap_or_default());
+        }
+    }
 }

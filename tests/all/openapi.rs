@@ -1,5 +1,7 @@
 //! The OpenAPI document describes the bodies that operations read.
 
+use std::collections::BTreeSet;
+
 use brewbench::auth::model::Role;
 use reqwest::Method;
 use serde_json::Value;
@@ -78,5 +80,45 @@ async fn every_described_body_has_a_schema_or_a_description() {
                 None => assert!(content.get("schema").is_some() || body.get("description").is_some(), "{what}"),
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_client_can_be_generated() {
+    let app = App::start().await;
+    let document = app.reader().await.get("/api/v1/openapi.json").await.ok().json();
+    let (mut ids, mut references) = (BTreeSet::new(), Vec::new());
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in operations.as_object().expect("operations") {
+            let id = operation["operationId"].as_str().expect("an id");
+            assert!(ids.insert(id.to_owned()), "{method} {path}: another operation is {id:?}, too");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                assert!(is_text(&parameter["description"]), "{method} {path}: {parameter}");
+            }
+            for (status, response) in operation["responses"].as_object().expect("responses") {
+                assert!(is_text(&response["description"]), "{method} {path}: {status}");
+            }
+        }
+    }
+    assert!(ids.contains("runs_list") && ids.contains("experiments_submit"), "{ids:?}");
+    collect_references(&document, &mut references);
+    assert!(references.len() > 200, "{}", references.len());
+    for reference in references {
+        assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference} does not exist");
+    }
+}
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
+}
+
+fn collect_references(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            into.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|field| collect_references(field, into));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, into)),
+        _ => {}
     }
 }

@@ -118,7 +118,7 @@ fn json_of_other_programs_is_rejected() {
     let expected = |what| {
         format!(
             "the document: is {what} of no known format: expected a result of k6, native, wrk, oha, hey, bombardier, \
-             vegeta, ab, h2load, autocannon, siege, fortio, nighthawk, locust, jmeter, gatling, artillery, hyperfoil, \
+             vegeta, ab, h2load, autocannon, siege, rewrk, fortio, nighthawk, locust, jmeter, gatling, artillery, hyperfoil, \
              crank, httparena"
         )
     };

@@ -105,14 +105,14 @@ pub struct Tools {
     idle_timeout: Option<f64>,
     /// Set the `performance` governor and disable turbo during a run. Both are restored afterwards, even if the agent
     /// is killed
-    #[arg(long)]
+    #[arg(long, env = "BREWBENCH_CPU_TUNING")]
     cpu_tuning: bool,
     /// Address of this machine that targets listen on in distributed runs, where other agents generate the load
     /// [default: no distributed runs]
     #[arg(long, value_name = "ADDRESS", env = "BREWBENCH_LOAD_ADDRESS", value_parser = load_address)]
     load_address: Option<IpAddr>,
     /// Load targets of other agents at any address, not only at private ones
-    #[arg(long)]
+    #[arg(long, env = "BREWBENCH_ALLOW_ANY_ADDRESS")]
     allow_any_address: bool,
     /// Socket of the container engine, Docker or Podman, that starts targets with `[container]` [default: the only one
     /// found on this machine]
@@ -139,10 +139,10 @@ pub struct Tools {
 #[derive(Clone, Copy, Debug, Args)]
 struct Scenarios {
     /// Also run scripts that are not bundled with brewbench
-    #[arg(long)]
+    #[arg(long, env = "BREWBENCH_ANY_SCENARIO")]
     any_scenario: bool,
     /// Run them even if the kernel cannot keep them away from the agent's files
-    #[arg(long, requires = "any_scenario")]
+    #[arg(long, env = "BREWBENCH_UNSAFE_SCENARIOS", requires = "any_scenario")]
     unsafe_scenarios: bool,
 }
 

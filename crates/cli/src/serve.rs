@@ -47,7 +47,7 @@ pub struct Serve {
     #[arg(long, env = "BREWBENCH_LOG", value_enum, default_value_t)]
     log: Log,
     /// Maximum size of an accepted summary, in bytes
-    #[arg(long, default_value_t = 16 * 1024 * 1024)]
+    #[arg(long, env = "BREWBENCH_MAX_SUMMARY_BYTES", default_value_t = 16 * 1024 * 1024)]
     max_summary_bytes: usize,
     /// Time without data after which an agent counts as disconnected
     #[arg(long, value_name = "DURATION", env = "BREWBENCH_AGENT_SILENCE", default_value = "5s", value_parser = timeout)]
@@ -56,7 +56,7 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", env = "BREWBENCH_LEASE", default_value = "15s", value_parser = timeout)]
     lease: Duration,
     /// Run an agent named `local` in the same process
-    #[arg(long)]
+    #[arg(long, env = "BREWBENCH_LOCAL_AGENT")]
     local_agent: bool,
     #[command(flatten)]
     tools: Tools,

@@ -78,7 +78,7 @@ pub struct FolderBody {
 /// of files. A run for each report, or none if one is invalid. The response describes how it was read and which metrics it
 /// lacks.
 #[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(ImportQuery), operation_id = "import",
-    request_body(content_type = "application/json", description = "the file, verbatim; its format is detected"),
+    request_body(content_type = "application/octet-stream", description = "the file, verbatim; its format is detected"),
     responses((status = 201, body = Imported), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 pub async fn one(
@@ -106,7 +106,7 @@ pub async fn one(
 /// Show what a file contains, and store nothing.
 #[utoipa::path(post, path = "/api/v1/runs/import/preview", tag = "runs", params(PreviewQuery),
     operation_id = "preview_import",
-    request_body(content_type = "application/json", description = "the file, verbatim; its format is detected"),
+    request_body(content_type = "application/octet-stream", description = "the file, verbatim; its format is detected"),
     responses((status = 200, body = Vec<FilePreview>), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 pub async fn preview(

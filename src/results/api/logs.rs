@@ -27,7 +27,7 @@ pub struct LogsQuery {
 }
 
 /// The last output of a run's target and load generators.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/logs", tag = "runs", params(("id" = String, Path), LogsQuery),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/logs", tag = "runs", operation_id = "logs", params(("id" = String, Path), LogsQuery),
     responses((status = 200, body = RunLogs), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn show(
     _: Read,

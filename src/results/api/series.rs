@@ -32,7 +32,7 @@ use crate::{
 /// The format of a time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum SeriesFormat {
+pub enum SeriesFormat {
     /// With the unit of each value.
     #[default]
     Json,

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Return the environment of a run: machine, settings and target. Without facts if nothing is known.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/environment", tag = "runs", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/v1/runs/{id}/environment", tag = "runs", operation_id = "environment", params(("id" = String, Path)),
     responses((status = 200, body = RunEnvironment), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<RunEnvironment>> {
     Ok(Json(read(&state, &id).await?))

@@ -238,3 +238,15 @@ fn more_failures_than_a_rate_allows_are_refused() {
         "failed requests: 4294980893 of about 13732 requests can't have failed"
     );
 }
+
+#[test]
+fn measurements_that_end_within_a_request_are_read_up_to_it() {
+    let all = text("k6.ndjson");
+    let requests =
+        |text: &str| text.lines().filter(|line| line.contains("\"metric\":\"http_reqs\",\"type\":\"Point\"")).count();
+    let last = all.rfind("\"metric\":\"http_req_failed\"").expect("a measurement");
+    let cut = &all[..=all[..last].rfind('\n').expect("a line")];
+    let report = one(cut.as_bytes());
+    assert_eq!(report.requests, Some(requests(cut) as u64 - 1));
+    assert_eq!(warnings(&report), ["the file ends within a request: the test was interrupted"]);
+}

@@ -145,7 +145,8 @@ impl Points {
 
     /// Returns the report. `resolution_ms` is the smallest difference between two times of the file.
     pub fn report(self, resolution_ms: f64) -> Result<Report, Fault> {
-        let Self { kinds, metrics, checks, statuses, seconds, start_ms, end_ms, url, is_several_urls } = self;
+        let Self { kinds, mut metrics, checks, statuses, seconds, start_ms, end_ms, url, is_several_urls } = self;
+        let unfinished = without_unfinished(&mut metrics);
         let duration_ms = start_ms.zip(end_ms).map(|(start, end)| end - start).filter(|duration| *duration > 0.0);
         let Some(duration_ms) = duration_ms else {
             return Err(
@@ -183,6 +184,7 @@ impl Points {
             let what = format!("times are rounded to {resolution_ms} ms: the duration and the rates are as inexact");
             report.warnings.push(Warning::Incomplete(what));
         }
+        report.warnings.extend(unfinished);
         report.statuses = statuses;
         if let Some(none) = report.statuses.remove("0") {
             report.failures.insert("no response".to_owned(), none);
@@ -193,6 +195,20 @@ impl Points {
         report.started_ms = started;
         report.series = seconds.window();
         Ok(report)
+    }
+}
+
+/// Leaves out the last request if the file ends before everything that k6 measured of it.
+fn without_unfinished(metrics: &mut BTreeMap<String, Sum>) -> Option<Warning> {
+    let Some(Sum::Rate([passes, fails])) = metrics.get("http_req_failed") else { return None };
+    let complete = passes + fails;
+    match metrics.get_mut("http_reqs") {
+        Some(Sum::Counter(count)) if (*count - complete - 1.0).abs() < 0.5 => {
+            *count = complete;
+            let what = "the file ends within a request: the test was interrupted";
+            Some(Warning::Incomplete(what.to_owned()))
+        }
+        _ => None,
     }
 }
 
