@@ -1,4 +1,4 @@
--- Files of an import while somebody looks at its preview.
+-- Uploaded files that are previewed before they are imported.
 create table upload (
     id text primary key,
     created_by text not null,

@@ -1,4 +1,4 @@
-//! Imports one file or a folder of files, all or nothing.
+//! Imports a file, an archive or a folder with an index, all or nothing.
 //!
 //! After an error the user fixes it and imports the same folder again. Had a part been stored, its runs would exist
 //! twice, as repetitions that were never measured.
@@ -24,6 +24,7 @@ use brewbench_wire::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use super::blob;
@@ -132,10 +133,10 @@ struct Ready {
 pub struct Upload {
     /// Its name, if it has one.
     pub name: Option<String>,
-    /// What is known of its runs. Without a target, the heading or the name of a report names it, or else the file. Without
-    /// a repetition, the reports of a target are counted.
+    /// What is known of its runs. Without a target, the heading or the name of a report names it, or else the file. The
+    /// reports of a target are counted from its repetition.
     pub about: About,
-    /// What is said of its content.
+    /// Information that the file lacks.
     pub hints: Hints,
     /// Chooses its reports by their names.
     pub only: Option<String>,
@@ -156,56 +157,75 @@ pub struct Chosen {
     pub bytes: Vec<u8>,
 }
 
-/// Imports files as runs, one for each report, all or none; committed when this returns. An archive with an index is
-/// imported by it; of another one, files of no known format are skipped.
-pub async fn import_files(state: &AppState, uploads: Vec<Upload>, by: &str) -> Result<Imported> {
-    let (mut chosen, mut skipped, mut repetitions) = (Vec::with_capacity(uploads.len()), Vec::new(), BTreeMap::new());
-    for upload in uploads {
-        let archive = archive::files(&upload.bytes).map_err(|fault| Error::Invalid(fault.to_string()))?;
-        let Some(files) = archive else {
-            chosen.extend(reports(upload, &mut repetitions).map_err(|fault| Error::Invalid(fault.to_string()))?);
-            continue;
-        };
-        if let Some(index) = files.iter().find(|file| file.path == INDEX) {
-            let index = text(INDEX, &index.bytes)?;
-            let files = folder::named(&index, &files).map_err(Error::Invalid)?;
-            return import_folder(state, &index, &files, by).await;
-        }
-        for ArchivedFile { path, bytes } in files {
-            let file = Upload { name: Some(path.clone()), bytes, ..upload.clone() };
-            match reports(file, &mut repetitions) {
-                Ok(found) => chosen.extend(found),
-                Err(fault) if fault.is_of_no_format => skipped.push(Skipped { file: path, why: fault.to_string() }),
-                Err(fault) => return Err(Error::Invalid(format!("{path:?}: {fault}"))),
-            }
-        }
-    }
-    if chosen.is_empty() {
-        return Err(Error::Invalid("the archive has no results".to_owned()));
-    }
-    let imported = import_chosen(state, chosen, by).await?;
-    Ok(Imported { skipped, ..imported })
+/// What becomes runs.
+enum Found {
+    /// A folder whose index describes its files.
+    Folder(Vec<ArchivedFile>),
+    /// Reports, and files that are none.
+    Reports(Vec<Chosen>, Vec<Skipped>),
 }
 
-/// Returns all reports of a file that is no archive.
-fn reports(upload: Upload, repetitions: &mut BTreeMap<String, u32>) -> std::result::Result<Vec<Chosen>, Fault> {
-    let Upload { name, about, hints, only, bytes } = upload;
-    let parts = parts(&bytes, &hints, only.as_deref().map_or(Choice::All, Choice::Named))?;
-    let chosen = |(place, part): (u32, Part)| {
-        let mut about = about.clone();
-        if about.spec.target.is_empty() {
-            about.spec.target = target_name(name.as_deref(), &part);
-        }
-        about.repetition = if about.repetition > 0 {
-            about.repetition + place
-        } else {
-            let count = repetitions.entry(about.spec.target.clone()).or_insert(0);
-            *count += 1;
-            *count
+/// Imports a file or an archive as runs, one for each report, all or none; committed when this returns. An index in an
+/// archive describes its files; without one, files of no known format are skipped.
+pub async fn import_file(state: &AppState, upload: Upload, by: &str) -> Result<Imported> {
+    let found = spawn_blocking(move || upload.read()).await.map_err(Error::internal)?;
+    match found.map_err(Error::Invalid)? {
+        Found::Folder(files) => import_folder(state, &files, by).await,
+        Found::Reports(chosen, skipped) => Ok(Imported { skipped, ..import_chosen(state, chosen, by).await? }),
+    }
+}
+
+impl Upload {
+    /// Reads the file. The error is a sentence.
+    fn read(self) -> std::result::Result<Found, String> {
+        let mut counts = BTreeMap::new();
+        let Some(files) = archive::files(&self.bytes).map_err(|fault| fault.to_string())? else {
+            let chosen = self.reports(self.name.as_deref(), &self.bytes, &mut counts);
+            return Ok(Found::Reports(chosen.map_err(|fault| fault.to_string())?, Vec::new()));
         };
-        Chosen::new(name.as_deref(), about, part, &bytes)
-    };
-    Ok((0..).zip(parts).map(chosen).collect())
+        if files.iter().any(|file| file.path == INDEX) {
+            let is_described = self.about != About::default() || self.hints != Hints::default() || self.only.is_some();
+            return if is_described {
+                Err(format!("{INDEX} already describes the files: omit the target and other options"))
+            } else {
+                Ok(Found::Folder(files))
+            };
+        }
+        let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
+        for ArchivedFile { path, bytes } in files {
+            match self.reports(Some(&path), &bytes, &mut counts) {
+                Ok(found) => chosen.extend(found),
+                Err(fault) if fault.is_of_no_format => skipped.push(Skipped { file: path, why: fault.to_string() }),
+                Err(fault) => return Err(format!("{path:?}: {fault}")),
+            }
+        }
+        if chosen.is_empty() {
+            Err("the archive has no results".to_owned())
+        } else {
+            Ok(Found::Reports(chosen, skipped))
+        }
+    }
+
+    /// Returns the reports of a file that is no archive. `counts` has the last repetition of each target.
+    fn reports(
+        &self,
+        name: Option<&str>,
+        bytes: &[u8],
+        counts: &mut BTreeMap<String, u32>,
+    ) -> std::result::Result<Vec<Chosen>, Fault> {
+        let parts = parts(bytes, &self.hints, self.only.as_deref().map_or(Choice::All, Choice::Named))?;
+        let chosen = |part: Part| {
+            let mut about = self.about.clone();
+            if about.spec.target.is_empty() {
+                about.spec.target = target_name(name, &part);
+            }
+            let last = counts.entry(about.spec.target.clone()).or_insert(about.repetition.saturating_sub(1));
+            *last += 1;
+            about.repetition = *last;
+            Chosen::new(name, about, part, bytes)
+        };
+        Ok(parts.into_iter().map(chosen).collect())
+    }
 }
 
 impl Chosen {
@@ -245,22 +265,15 @@ fn target_name(file: Option<&str>, part: &Part) -> String {
     title.or_else(|| file.map(stem)).unwrap_or_default()
 }
 
-/// Decodes a text file.
-pub fn text(name: &str, bytes: &[u8]) -> Result<String> {
-    encoding::text(bytes.to_vec()).map_err(|fault| Error::Invalid(format!("{name:?} {fault}")))
-}
-
-/// Imports a folder with an index as runs, all or none; committed when this returns.
-pub async fn import_folder(
-    state: &AppState,
-    index: &str,
-    files: &BTreeMap<String, String>,
-    by: &str,
-) -> Result<Imported> {
+/// Imports the files that the index among them describes as runs, all or none; committed when this returns.
+pub async fn import_folder(state: &AppState, files: &[ArchivedFile], by: &str) -> Result<Imported> {
+    let content = |path: &str| files.iter().find(|file| file.path == path).map_or(&[][..], |file| &file.bytes);
+    let index = encoding::text(content(INDEX).to_vec());
+    let index = index.map_err(|fault| Error::Invalid(format!("{INDEX:?} {fault}")))?;
     let mut all = Vec::new();
-    let Folder { found, order_fault } = folder::read(index, files).map_err(Error::Invalid)?;
+    let Folder { found, order_fault } = folder::read(&index, files).map_err(Error::Invalid)?;
     for FoundFile { name, about, summary } in found {
-        let bytes = files.get(&name).map(String::as_bytes).unwrap_or_default();
+        let bytes = content(&name);
         let place = format!("{}: {name:?}", folder::INDEX);
         let ready = ready(state, Some(name), about, summary, bytes, by).await;
         all.push(ready.map_err(|fault| match fault {

@@ -43,9 +43,8 @@ pub fn pages(max_summary_bytes: usize) -> Router<AppState> {
 /// JSON. Imports may have up to `max_summary_bytes`; all other bodies keep the default limit.
 pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(api::import::one))
+        .routes(routes!(api::import::import))
         .routes(routes!(api::import::preview))
-        .routes(routes!(api::import::folder))
         .layer(DefaultBodyLimit::max(max_summary_bytes))
         .routes(routes!(api::limits::show, api::limits::set, api::limits::reset))
         .routes(routes!(api::rejudge::rejudge))

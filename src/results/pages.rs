@@ -34,7 +34,7 @@ use crate::{
         blob,
         import::{
             self, ImportedFile,
-            folder::{self, INDEX, MAX_FILES},
+            folder::{INDEX, MAX_FILES},
         },
         store::uploads,
     },
@@ -117,12 +117,10 @@ async fn take(state: &AppState, caller: &Caller, parts: Multipart) -> Result<Str
     if files.is_empty() || files.len() > MAX_FILES {
         return Err(Error::Invalid(format!("choose 1 to {MAX_FILES} files")));
     }
-    let Some(index) = files.iter().find(|file| file.path == INDEX) else {
+    if !files.iter().any(|file| file.path == INDEX) {
         return Ok(format!("/runs/import/{}", uploads::insert(&state.db.write, &files, &caller.name, now_ms()).await?));
-    };
-    let index = import::text(INDEX, &index.bytes)?;
-    let files = folder::named(&index, &files).map_err(Error::Invalid)?;
-    let imported = import::import_folder(state, &index, &files, &caller.name).await?;
+    }
+    let imported = import::import_folder(state, &files, &caller.name).await?;
     let ids: Vec<&str> = imported.runs.iter().map(|run| run.id.as_str()).collect();
     Ok(format!("/runs/imported?runs={}", ids.join(",")))
 }

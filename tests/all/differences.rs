@@ -1,5 +1,7 @@
 //! Differences in work prevent a winner until a user accepts them.
 
+use std::collections::BTreeMap;
+
 use brewbench::auth::model::Scope;
 use serde_json::{Value, json};
 
@@ -20,7 +22,7 @@ fn summary(faster: f64, bytes: f64) -> String {
 
 /// Imports `full` and `hollow`, measured in turn ten times; `hollow` is faster with smaller responses.
 async fn import_both(user: &Actor) -> Vec<String> {
-    let (mut index, mut files) = (Vec::new(), serde_json::Map::new());
+    let (mut index, mut files) = (Vec::new(), BTreeMap::new());
     for repetition in 1..=10 {
         let wobble = 1.0 + 0.001 * f64::from(repetition * 7 % 5);
         for (target, faster, bytes) in [("full", 1.0, 1_204.0), ("hollow", 1.5, 12.0)] {
@@ -28,13 +30,13 @@ async fn import_both(user: &Actor) -> Vec<String> {
             let is_first = (target == "full") == (repetition % 2 == 1);
             let order = 2 * repetition - i32::from(is_first);
             let name = format!("{target}-{repetition}.json");
-            files.insert(name.clone(), json!(distinct(summary(faster * wobble, bytes))));
+            files.insert(name.clone(), distinct(summary(faster * wobble, bytes)));
             index.push(json!({"file": name, "target": target, "scenario": "hash", "repetition": repetition,
                 "order": order}));
         }
     }
-    let body = json!({"index": serde_json::to_string(&index).expect("JSON"), "files": files});
-    let imported = user.post("/api/v1/runs/import/folder", &body).await.ok().json();
+    let index = serde_json::to_string(&index).expect("JSON");
+    let imported = user.import_folder(&index, &files).await.ok().json();
     let ids: Vec<String> = imported["runs"].as_array().expect("runs").iter().map(|run| text(&run["id"])).collect();
     user.post("/api/v1/experiments/from-imports", &json!({"name": "in turn", "runs": ids})).await.ok();
     let runs_of = |place: usize| ids.iter().skip(place).step_by(2).cloned().collect::<Vec<_>>();

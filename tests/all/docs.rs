@@ -142,7 +142,7 @@ fn every_index_is_one_and_every_other_json_parses() {
         let value: serde_json::Value =
             serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{file}: {fault}\n{text}"));
         if value.is_array() {
-            let fault = folder::read(&text, &BTreeMap::new()).expect_err("the file is missing");
+            let fault = folder::read(&text, &[]).expect_err("the file is missing");
             assert!(fault.contains("not in the folder"), "{file}: {fault}");
         }
     }

@@ -167,8 +167,8 @@ async fn one_file_is_no_second_repetition_until_its_run_is_deleted() {
     send("target=servy&version=2&repetition=1").await.ok();
     // A folder with the same content twice is refused as a whole, and names the file.
     let index = r#"[{"file": "a.json", "target": "x"}, {"file": "b.json", "target": "x"}]"#;
-    let folder = json!({"index": index, "files": {"a.json": good(), "b.json": good()}});
-    let refused = user.post("/api/v1/runs/import/folder", &folder).await.refused(409);
+    let files = ["a.json", "b.json"].map(|name| (name.to_owned(), good())).into();
+    let refused = user.import_folder(index, &files).await.refused(409);
     assert_eq!(refused, "\"b.json\": the same file as \"a.json\": one measurement is no second repetition");
     assert_eq!(user.count_runs().await, 2);
     let folder = tempfile::tempdir().expect("a folder");

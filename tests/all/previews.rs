@@ -42,29 +42,29 @@ async fn targets(user: &Actor) -> Vec<String> {
 const TABLE: &[u8] = b"Server;Req/s;Langsamste\nold;1500;12,5\nnew;2000;8,1\n";
 
 #[tokio::test]
-async fn a_table_is_read_as_somebody_says() {
+async fn meanings_of_columns_can_be_corrected() {
     let app = App::start().await;
     let person = app.signed_in(Role::Member).await.in_browser();
     let address = upload(&person, &[("table.csv", TABLE)]).await;
     let page = person.get(&address).await.ok().text();
     assert!(page.contains("value=\"requests/s\"") && page.contains("value=\"ignore\""), "{page}");
     assert!(
-        page.contains("12,5") && page.contains("less than two of requests, rate and duration, which a run needs"),
+        page.contains("12,5") && page.contains("fewer than two of requests, rate and duration, which a run requires"),
         "{page}"
     );
     let wrong = person.get(&format!("{address}?column:Langsamste=max+kg")).await;
     assert!(wrong.status == 422 && wrong.text().contains("is no column"), "{}", wrong.text());
-    let said = [("column:Langsamste", "max ms"), ("duration", "10")];
+    let hints = [("column:Langsamste", "max ms"), ("duration", "10")];
     let page = person.get(&format!("{address}?column:Langsamste=max+ms&duration=10")).await.ok().text();
     assert!(page.contains("value=\"old\"") && page.contains("1,500") && page.contains("value=\"max ms\""), "{page}");
-    let none = person.form(&address, &said).await;
+    let none = person.form(&address, &hints).await;
     assert!(none.status == 422 && none.text().contains("no result is selected"), "{}", none.text());
     let row = [("row:0:1", "on"), ("target:0:1", "brand new"), ("version:0:1", "2"), ("size:0:1", "2/4GiB")];
-    let bad = [&said[..], &row, &[("size:0:1", "big")]].concat();
+    let bad = [&hints[..], &row, &[("size:0:1", "big")]].concat();
     let bad = person.form(&address, &bad).await;
     assert!(bad.status == 422 && bad.text().contains("new: size: write it as 2/4GiB"), "{}", bad.text());
     assert!(bad.text().contains("value=\"brand new\""), "what was entered is kept");
-    let done = person.form(&address, &[&said[..], &row].concat()).await;
+    let done = person.form(&address, &[&hints[..], &row].concat()).await;
     assert_eq!(done.status, 303, "{}", done.text());
     let runs = person.get("/api/v1/runs").await.ok().json();
     let run = &runs["runs"][0];
@@ -83,9 +83,9 @@ async fn a_table_is_read_as_somebody_says() {
     let both = person.get(&format!("{address}?column:Langsamste=max+ms&duration=10")).await.ok().text();
     assert!(
         both.contains("Import: 3 results") && both.contains("wrk&#39;s output"),
-        "what is said is of the table: {both}"
+        "hints on columns apply to the table: {both}"
     );
-    assert_eq!(other.get(&address).await.status, 404, "of somebody else");
+    assert_eq!(other.get(&address).await.status, 404, "another user's upload");
 }
 
 #[tokio::test]

@@ -28,12 +28,8 @@ fn files() -> BTreeMap<String, String> {
         .collect()
 }
 
-async fn import_folder(user: &Actor, index: &str, files: &BTreeMap<String, String>) -> Answer {
-    user.post("/api/v1/runs/import/folder", &json!({"index": index, "files": files})).await
-}
-
 async fn import_samples(user: &Actor) -> Vec<Value> {
-    let imported = import_folder(user, &published("index.json"), &files()).await.ok().json();
+    let imported = user.import_folder(&published("index.json"), &files()).await.ok().json();
     imported["runs"].as_array().expect("runs").clone()
 }
 
@@ -135,10 +131,9 @@ async fn bad_indexes_and_files_are_refused_with_reason_and_place() {
         ),
     ];
     for (index, files, message) in cases {
-        let sentence = import_folder(&user, &index, &files).await.refused(422);
+        let sentence = user.import_folder(&index, &files).await.refused(422);
         assert!(sentence.contains(message) && sentence.len() < 600, "{message}: {sentence}");
     }
-    user.post("/api/v1/runs/import/folder", &json!({"files": {}})).await.refused(422);
     assert_eq!(user.count_runs().await, 0);
     assert_eq!(import_samples(&user).await.len(), 22);
     assert_eq!(user.count_runs().await, 22);
@@ -189,7 +184,7 @@ async fn the_command_imports_files_and_folders_and_reports_their_formats() {
         .json();
     assert_eq!(run["runs"][0]["parameters"], json!({"machine": "mine"}));
     let with_flags = as_user(&app, token, &["run", "import", &path, "--target", "x"]).await.refused(1);
-    assert!(with_flags.contains("omit the flags"), "{with_flags}");
+    assert!(with_flags.contains("index.json already describes the files"), "{with_flags}");
     let empty = tempfile::tempdir().expect("a folder");
     let bare = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
     assert!(bare.contains("has no files"), "{bare}");

@@ -239,7 +239,6 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/api/v1/runs", Read),
     ("POST", "/api/v1/runs/import", Submit),
     ("POST", "/api/v1/runs/import/preview", Submit),
-    ("POST", "/api/v1/runs/import/folder", Submit),
     ("GET", "/api/v1/runs/{id}", Read),
     ("DELETE", "/api/v1/runs/{id}", Submit),
     ("GET", "/api/v1/runs/{id}/series", Read),

@@ -1,16 +1,15 @@
 //! Imports results that were measured elsewhere.
 
-use std::collections::BTreeMap;
-
 use axum::{
     Json,
     body::Bytes,
     extract::{State, rejection::BytesRejection},
     http::StatusCode,
 };
-use brewbench_wire::reports::{encoding::without_mark, hints::Hints, preview::FilePreview, tables::column::BadColumn};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use brewbench_wire::reports::{hints::Hints, preview::FilePreview, tables::column::BadColumn};
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+use utoipa::IntoParams;
 
 use crate::{
     app::{
@@ -38,22 +37,22 @@ pub struct ImportQuery {
     size: Option<String>,
     /// Name of the scenario.
     scenario: Option<String>,
-    /// Number of the repetition, from 1: of the first report in a text with several.
+    /// Number of the repetition, from 1: of the first report of each target.
     repetition: Option<u32>,
     /// Distinguishes its load from others, as `NAME=VALUE`, e.g. `payload=10K`; repeatable.
     #[serde(default)]
     parameter: Vec<String>,
-    /// What a column of a table is, as `NAME=COLUMN`, e.g. `Slowest=max ms` or `*=requests/s` for a table with a column for
+    /// Meaning of a column of a table, as `NAME=COLUMN`, e.g. `Slowest=max ms` or `*=requests/s` for a table with a column for
     /// each target; repeatable. Others are guessed by their names.
     #[serde(default)]
     column: Vec<String>,
-    /// Seconds of each load, for a file that does not say it.
+    /// Seconds of each load, for a file that lacks them.
     duration: Option<f64>,
     /// Imports only reports with these words in their names or headings.
     only: Option<String>,
 }
 
-/// What is said of the content of a file.
+/// Information that a file lacks.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PreviewQuery {
@@ -64,24 +63,14 @@ pub struct PreviewQuery {
     duration: Option<f64>,
 }
 
-/// A folder with the text of its files.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FolderBody {
-    /// The text of `index.json`, which describes each file; the README documents its fields.
-    pub index: String,
-    /// Text of each listed file by its name.
-    pub files: BTreeMap<String, String>,
-}
-
 /// Import one file unchanged: the result of a load generator, a text with several, a collection, a table, or a tar or zip
-/// of files. A run for each report, or none if one is invalid. The response describes how it was read and which metrics it
-/// lacks.
+/// of files, which an `index.json` in it may describe. A run for each report, or none if one is invalid. The response
+/// describes how it was read and which metrics it lacks.
 #[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(ImportQuery), operation_id = "import",
     request_body(content_type = "application/octet-stream", description = "the file, verbatim; its format is detected"),
     responses((status = 201, body = Imported), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
-pub async fn one(
+pub async fn import(
     Submit(caller): Submit,
     State(state): State<AppState>,
     QueryParams(query): QueryParams<ImportQuery>,
@@ -99,7 +88,7 @@ pub async fn one(
         ..About::default()
     };
     let upload = Upload { name: file, about, hints: hints(&column, duration)?, only, bytes: bytes.to_vec() };
-    let imported = import::import_files(&state, vec![upload], &caller.name).await?;
+    let imported = import::import_file(&state, upload, &caller.name).await?;
     Ok((StatusCode::CREATED, Json(imported)))
 }
 
@@ -118,30 +107,12 @@ pub async fn preview(
 ) -> Result<Json<Vec<FilePreview>>> {
     let bytes = small_enough(&state, bytes)?;
     let hints = hints(&column, duration)?;
-    let found = FilePreview::all(None, &bytes, &hints).map_err(|fault| Error::Invalid(fault.to_string()))?;
+    let found = spawn_blocking(move || FilePreview::all(None, &bytes, &hints)).await.map_err(Error::internal)?;
+    let found = found.map_err(|fault| Error::Invalid(fault.to_string()))?;
     match found.as_slice() {
         [file] if file.reports.is_empty() && file.columns.is_empty() => Err(Error::Invalid(file.faults.join("; "))),
         _ => Ok(Json(found)),
     }
-}
-
-/// Import a folder with an index: all of its files, or none if one is invalid.
-#[utoipa::path(post, path = "/api/v1/runs/import/folder", tag = "runs", request_body = FolderBody,
-    operation_id = "import_folder",
-    responses((status = 201, body = Imported), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
-        (status = 503, body = ErrorBody)))]
-pub async fn folder(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    _room: UploadPermit,
-    bytes: Result<Bytes, BytesRejection>,
-) -> Result<(StatusCode, Json<Imported>)> {
-    let bytes = small_enough(&state, bytes)?;
-    let text = without_mark(&bytes).map_err(|fault| Error::Invalid(format!("the body {fault}")))?;
-    let FolderBody { index, files } =
-        serde_json::from_slice(text).map_err(|fault| Error::Invalid(format!("the body: {fault}")))?;
-    let imported = import::import_folder(&state, &index, &files, &caller.name).await?;
-    Ok((StatusCode::CREATED, Json(imported)))
 }
 
 fn small_enough(state: &AppState, bytes: Result<Bytes, BytesRejection>) -> Result<Bytes> {
@@ -161,7 +132,7 @@ pub async fn requested_size(state: &AppState, requested: Option<&str>) -> Result
     Ok(Some(RunSize::from(size)))
 }
 
-/// Parses what is said of a file.
+/// Parses information that a file lacks.
 pub fn hints(columns: &[String], duration_s: Option<f64>) -> Result<Hints> {
     let column = |text: &String| {
         let (name, column) =

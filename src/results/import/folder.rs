@@ -28,7 +28,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brewbench_wire::reports::{
     archive::ArchivedFile,
-    encoding,
     summary::{Shape, Summary},
 };
 use serde::Deserialize;
@@ -102,7 +101,7 @@ pub struct Folder {
 
 /// Reads a folder; the error names the place: the index or one of its files. Files that the index does not name are
 /// ignored.
-pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, String> {
+pub fn read(index: &str, files: &[ArchivedFile]) -> Result<Folder, String> {
     let entries: Vec<IndexEntry> =
         serde_json::from_str(index.trim_start_matches('\u{feff}')).map_err(|fault| format!("{INDEX}: {fault}"))?;
     if entries.is_empty() || entries.len() > MAX_FILES {
@@ -116,8 +115,9 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
         if !named.insert(entry.file.clone()) {
             return Err(at("file: listed twice".to_owned()));
         }
-        let text = files.get(&entry.file).ok_or_else(|| at("file: not in the folder".to_owned()))?;
-        let summary = brewbench_wire::reports::read::parse(text.as_bytes())
+        let file = files.iter().find(|file| file.path == entry.file);
+        let file = file.ok_or_else(|| at("file: not in the folder".to_owned()))?;
+        let summary = brewbench_wire::reports::read::parse(&file.bytes)
             .map_err(|fault| format!("{}: {fault}", quoted(&entry.file)))?;
         let mut about = entry.to_about().map_err(&at)?;
         entry.check_against(&summary).map_err(&at)?;
@@ -135,22 +135,6 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
         file.about.interleaved = order_fault.is_none();
     }
     Ok(Folder { found, order_fault })
-}
-
-/// Returns the texts of the files that an index names, of those in a folder.
-pub fn named(index: &str, files: &[ArchivedFile]) -> Result<BTreeMap<String, String>, String> {
-    #[derive(Deserialize)]
-    struct Named {
-        file: String,
-    }
-    // An index that can't be read is reported as a whole.
-    let entries: Vec<Named> = serde_json::from_str(index.trim_start_matches('\u{feff}')).unwrap_or_default();
-    let names: BTreeSet<String> = entries.into_iter().map(|entry| entry.file).collect();
-    let text = |file: &ArchivedFile| {
-        let text = encoding::text(file.bytes.clone()).map_err(|fault| format!("{} {fault}", quoted(&file.path)))?;
-        Ok((file.path.clone(), text))
-    };
-    files.iter().filter(|file| names.contains(&file.path)).map(text).collect()
 }
 
 /// Returns why files do not count as measured in turn, by the `order` and `repetition` of the index.
@@ -256,8 +240,12 @@ mod tests {
     const WRK: &str = "Running 30s test @ http://x/\n  12 threads and 400 connections\n  10 requests in 2.00s, 1.00KB read\n\
         Requests/sec:      5.00\nTransfer/sec:     512.00B\n";
 
-    fn files(text: &str) -> BTreeMap<String, String> {
-        ["a.txt", "b.txt"].map(|name| (name.to_owned(), text.to_owned())).into()
+    fn file(path: &str, text: &str) -> ArchivedFile {
+        ArchivedFile { path: path.to_owned(), bytes: text.as_bytes().to_vec() }
+    }
+
+    fn files(text: &str) -> [ArchivedFile; 2] {
+        ["a.txt", "b.txt"].map(|path| file(path, text))
     }
 
     #[test]
@@ -284,7 +272,7 @@ mod tests {
                 .iter()
                 .zip(1..)
                 .map(|(target, order)| format!(r#"{{"file": "{order}.txt", "target": "{target}", "order": {order}}}"#));
-            let files = (1..=12).map(|order| (format!("{order}.txt"), WRK.to_owned())).collect();
+            let files: Vec<_> = (1..=12).map(|order| file(&format!("{order}.txt"), WRK)).collect();
             read(&format!("[{}]", index.collect::<Vec<_>>().join(",")), &files).expect("twelve files")
         };
         let mirrored = judged(["A", "B", "B", "A", "B", "A", "A", "B", "A", "B", "B", "A"]);

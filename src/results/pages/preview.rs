@@ -1,6 +1,9 @@
 //! `/runs/import/{id}`: what uploaded files contain, and what each report becomes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -11,10 +14,11 @@ use axum::{
 };
 use brewbench_wire::reports::{
     archive::ArchivedFile,
-    hints::{ALL_COLUMNS, Hints},
+    hints::Hints,
     parts::{Choice, Part, parts},
     preview::{ColumnPreview, FilePreview, ReportPreview},
 };
+use tokio::task::spawn_blocking;
 use url::form_urlencoded;
 
 use crate::{
@@ -23,7 +27,7 @@ use crate::{
         state::AppState,
     },
     auth::caller::{Caller, Submit},
-    catalog::model::{find_size, parse_size, size_name},
+    catalog::model::{MachineSize, find_size, parse_size, size_name},
     results::{
         api::import::{hints, pair},
         import::{
@@ -46,7 +50,7 @@ const MAX_ROWS: usize = 200;
 #[template(path = "runs/import_preview.html")]
 pub struct PreviewPage {
     shell: Shell,
-    said: Said,
+    fields: Arc<Fields>,
     rows: Vec<Row>,
     /// How many reports there are, with those that the filter hides.
     total: usize,
@@ -60,17 +64,9 @@ pub struct PreviewPage {
 }
 
 impl PreviewPage {
-    fn is_table_of_one_metric(&self) -> bool {
-        self.rows.iter().any(|row| row.report.kind.contains("go-web-framework-benchmark"))
-    }
-
-    fn needs_duration(&self) -> bool {
-        self.said.get("duration").is_some()
-            || self.rows.iter().any(|row| row.report.fault.as_ref().is_some_and(|fault| fault.contains("duration")))
-    }
-
-    fn all_columns(&self) -> String {
-        self.said.get(&format!("column:{ALL_COLUMNS}")).unwrap_or_default().to_owned()
+    /// Whether a result lacks what a run needs.
+    fn has_faults(&self) -> bool {
+        self.rows.iter().any(|row| !row.is_possible())
     }
 }
 
@@ -104,12 +100,12 @@ impl Row {
 
 /// The fields of the form, by their names.
 #[derive(Debug, Default)]
-struct Said(BTreeMap<String, String>);
+struct Fields(BTreeMap<String, String>);
 
-impl Said {
+impl Fields {
     fn read(body: &[u8]) -> Self {
-        let fields = form_urlencoded::parse(body).into_owned();
-        Self(fields.map(|(name, text)| (name, text.trim().to_owned())).filter(|(_, text)| !text.is_empty()).collect())
+        let pairs = form_urlencoded::parse(body).into_owned();
+        Self(pairs.map(|(name, text)| (name, text.trim().to_owned())).filter(|(_, text)| !text.is_empty()).collect())
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -122,7 +118,7 @@ impl Said {
         self.0.keys().filter_map(|name| name.strip_prefix(&prefix)?.parse().ok()).collect()
     }
 
-    /// What is said of the content of the files.
+    /// Information that the files lack.
     fn hints(&self) -> Result<Hints> {
         let columns = self.0.iter().filter_map(|(name, is)| Some(format!("{}={is}", name.strip_prefix("column:")?)));
         let seconds = self.get("duration").map(|text| text.trim_end_matches('s').trim().parse());
@@ -139,11 +135,11 @@ pub async fn preview(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response> {
-    let said = Said::read(query.unwrap_or_default().as_bytes());
+    let fields = Arc::new(Fields::read(query.unwrap_or_default().as_bytes()));
     let files = found(&state, &id, &caller).await?;
-    match page(&state, &caller, &files, said, None).await {
+    match page(&state, &caller, &files, fields, None).await {
         Ok(page) => Ok(page.into_response()),
-        Err(Error::Invalid(fault)) => refused(&state, &caller, &files, Said::default(), fault).await,
+        Err(Error::Invalid(fault)) => refused(&state, &caller, &files, Arc::default(), fault).await,
         Err(other) => Err(other),
     }
 }
@@ -155,14 +151,14 @@ pub async fn import(
     Path(id): Path<String>,
     RawForm(body): RawForm,
 ) -> Result<Response> {
-    let said = Said::read(&body);
+    let fields = Arc::new(Fields::read(&body));
     let files = found(&state, &id, &caller).await?;
-    match store(&state, &caller, &files, &said).await {
+    match store(&state, &caller, &files, &fields).await {
         Ok(runs) => {
             uploads::remove(&state.db.write, &id).await?;
             Ok(Redirect::to(&format!("/runs/imported?runs={runs}")).into_response())
         }
-        Err(Error::Invalid(fault) | Error::Conflict(fault)) => refused(&state, &caller, &files, said, fault).await,
+        Err(Error::Invalid(fault) | Error::Conflict(fault)) => refused(&state, &caller, &files, fields, fault).await,
         Err(other) => Err(other),
     }
 }
@@ -170,50 +166,38 @@ pub async fn import(
 async fn refused(
     state: &AppState,
     caller: &Caller,
-    files: &[ArchivedFile],
-    said: Said,
+    files: &Arc<[ArchivedFile]>,
+    fields: Arc<Fields>,
     fault: String,
 ) -> Result<Response> {
-    let page = page(state, caller, files, said, Some(fault)).await?;
+    let page = page(state, caller, files, fields, Some(fault)).await?;
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
-async fn found(state: &AppState, id: &str, caller: &Caller) -> Result<Vec<ArchivedFile>> {
+async fn found(state: &AppState, id: &str, caller: &Caller) -> Result<Arc<[ArchivedFile]>> {
     let files = uploads::files(&state.db.read, id, &caller.name).await?;
     if files.is_empty() {
         return Err(Error::NotFound(
             "upload of yours with this id: it was imported, replaced or is too old".to_owned(),
         ));
     }
-    Ok(files)
+    Ok(files.into())
 }
 
 async fn page(
     state: &AppState,
     caller: &Caller,
-    files: &[ArchivedFile],
-    said: Said,
+    files: &Arc<[ArchivedFile]>,
+    fields: Arc<Fields>,
     fault: Option<String>,
 ) -> Result<PreviewPage> {
-    let hints = said.hints()?;
     let shell = Shell::signed_in("Import results", Section::Runs, &caller.name).explained_in("guide/importing");
     let sizes = crate::catalog::store::sizes(&state.db.read).await?.into_iter().map(|size| size.name).collect();
-    let (mut rows, mut faults, mut stripped, mut columns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (place, file) in files.iter().enumerate() {
-        let FilePreview { stripped: of_file, reports, columns: found, faults: why, .. } =
-            FilePreview::of(&file.bytes, &hints.applying_to(&file.bytes));
-        stripped.extend(of_file);
-        faults.extend(why.into_iter().map(|why| (file.path.clone(), why)));
-        columns = if columns.is_empty() { found } else { columns };
-        let is_one = reports.len() == 1;
-        rows.extend(
-            reports.into_iter().enumerate().map(|(at, report)| Row::new(format!("{place}:{at}"), file, report, is_one)),
-        );
-    }
-    stripped.sort_unstable();
-    stripped.dedup();
+    let (files, hints) = (Arc::clone(files), fields.hints()?);
+    let read = spawn_blocking(move || read(&files, &hints)).await.map_err(Error::internal)?;
+    let Read { mut rows, faults, stripped, columns } = read;
     let total = rows.len();
-    let only = said.get("only").map(str::to_lowercase);
+    let only = fields.get("only").map(str::to_lowercase);
     rows.retain(|row| only.as_ref().is_none_or(|only| row.place().to_lowercase().contains(only)));
     let is_few = rows.len() <= MAX_ROWS;
     rows.truncate(MAX_ROWS);
@@ -223,9 +207,35 @@ async fn page(
         *count += 1;
         row.repetition = count.to_string();
         row.is_chosen = is_few && row.is_possible();
-        row.correct(&said);
+        row.restore(&fields);
     }
-    Ok(PreviewPage { shell, said, rows, total, faults, stripped, columns, sizes, fault })
+    let stripped = stripped.into_iter().collect();
+    Ok(PreviewPage { shell, fields, rows, total, faults, stripped, columns, sizes, fault })
+}
+
+/// What the files contain.
+#[derive(Default)]
+struct Read {
+    rows: Vec<Row>,
+    faults: Vec<(String, String)>,
+    stripped: BTreeSet<&'static str>,
+    columns: Vec<ColumnPreview>,
+}
+
+fn read(files: &[ArchivedFile], hints: &Hints) -> Read {
+    let mut read = Read::default();
+    for (place, file) in files.iter().enumerate() {
+        let found = FilePreview::of(&file.bytes, &hints.applying_to(&file.bytes));
+        read.stripped.extend(found.stripped);
+        read.faults.extend(found.faults.into_iter().map(|fault| (file.path.clone(), fault)));
+        if read.columns.is_empty() {
+            read.columns = found.columns;
+        }
+        let is_one = found.reports.len() == 1;
+        let row = |(at, report)| Row::new(format!("{place}:{at}"), file, report, is_one);
+        read.rows.extend(found.reports.into_iter().enumerate().map(row));
+    }
+    read
 }
 
 impl Row {
@@ -249,53 +259,57 @@ impl Row {
         }
     }
 
-    /// Takes what was entered before.
-    fn correct(&mut self, said: &Said) {
-        if !said.0.keys().any(|name| name.starts_with("target:")) {
+    /// Restores what was entered before.
+    fn restore(&mut self, fields: &Fields) {
+        if !fields.0.keys().any(|name| name.starts_with("target:")) {
             return;
         }
-        self.is_chosen = said.get(&format!("row:{}", self.key)).is_some();
-        let fields = [
+        self.is_chosen = fields.get(&format!("row:{}", self.key)).is_some();
+        let inputs = [
             ("target", &mut self.target),
             ("version", &mut self.version),
             ("size", &mut self.size),
             ("parameters", &mut self.parameters),
             ("repetition", &mut self.repetition),
         ];
-        for (name, field) in fields {
-            said.get(&format!("{name}:{}", self.key)).unwrap_or_default().clone_into(field);
+        for (name, input) in inputs {
+            fields.get(&format!("{name}:{}", self.key)).unwrap_or_default().clone_into(input);
         }
     }
 }
 
-/// Imports the chosen rows; returns the ids of the runs, separated by commas.
-async fn store(state: &AppState, caller: &Caller, files: &[ArchivedFile], said: &Said) -> Result<String> {
-    let hints = said.hints()?;
+/// Imports the selected rows; returns the ids of the runs, separated by commas.
+async fn store(state: &AppState, caller: &Caller, files: &Arc<[ArchivedFile]>, fields: &Arc<Fields>) -> Result<String> {
     let sizes = crate::catalog::store::sizes(&state.db.read).await?;
+    let (files, fields) = (Arc::clone(files), Arc::clone(fields));
+    let chosen = spawn_blocking(move || choose(&files, &fields, &sizes)).await.map_err(Error::internal)??;
+    let imported = import_chosen(state, chosen, &caller.name).await?;
+    Ok(imported.runs.iter().map(|run| run.id.as_str()).collect::<Vec<_>>().join(","))
+}
+
+/// Reads the selected rows.
+fn choose(files: &[ArchivedFile], fields: &Fields, sizes: &[MachineSize]) -> Result<Vec<Chosen>> {
+    let hints = fields.hints()?;
     let size = |text: &str| {
-        find_size(&sizes, text).map(RunSize::from).or_else(|| {
+        find_size(sizes, text).map(RunSize::from).or_else(|| {
             let (vcpus, memory_bytes, replicas) = parse_size(text)?;
             Some(RunSize { name: size_name(vcpus, memory_bytes, replicas), vcpus, memory_bytes, replicas })
         })
     };
     let mut chosen = Vec::new();
     for (place, ArchivedFile { path, bytes }) in files.iter().enumerate() {
-        let wanted = said.wanted(place);
+        let wanted = fields.wanted(place);
         if wanted.is_empty() {
             continue;
         }
         let found = parts(bytes, &hints.applying_to(bytes), Choice::Places(&wanted));
         let found = found.map_err(|fault| Error::Invalid(format!("{path:?}: {fault}")))?;
         for (at, part) in wanted.iter().zip(found) {
-            let about = about(said, &format!("{place}:{at}"), size).map_err(|fault| within(path, &part, fault))?;
+            let about = about(fields, &format!("{place}:{at}"), size).map_err(|fault| within(path, &part, fault))?;
             chosen.push(Chosen::new(Some(path), about, part, bytes));
         }
     }
-    if chosen.is_empty() {
-        return Err(Error::Invalid("no result is selected".to_owned()));
-    }
-    let imported = import_chosen(state, chosen, &caller.name).await?;
-    Ok(imported.runs.iter().map(|run| run.id.as_str()).collect::<Vec<_>>().join(","))
+    if chosen.is_empty() { Err(Error::Invalid("no result is selected".to_owned())) } else { Ok(chosen) }
 }
 
 fn within(file: &str, part: &Part, fault: Error) -> Error {
@@ -306,8 +320,8 @@ fn within(file: &str, part: &Part, fault: Error) -> Error {
 }
 
 /// Returns what was entered for a row.
-fn about(said: &Said, key: &str, size: impl Fn(&str) -> Option<RunSize>) -> Result<About> {
-    let field = |name: &str| said.get(&format!("{name}:{key}"));
+fn about(fields: &Fields, key: &str, size: impl Fn(&str) -> Option<RunSize>) -> Result<About> {
+    let field = |name: &str| fields.get(&format!("{name}:{key}"));
     let invalid = |what: &str| Error::Invalid(what.to_owned());
     let size = field("size").map(|text| size(text).ok_or_else(|| invalid("size: write it as 2/4GiB"))).transpose()?;
     let repetition =
@@ -316,7 +330,7 @@ fn about(said: &Said, key: &str, size: impl Fn(&str) -> Option<RunSize>) -> Resu
     let spec = RunSpec {
         target: field("target").unwrap_or_default().to_owned(),
         size,
-        scenario: said.get("scenario").map(str::to_owned),
+        scenario: fields.get("scenario").map(str::to_owned),
         parameters,
         ..RunSpec::default()
     };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use brewbench_wire::reports::{read::read, report::Report, summary::Figures};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
 use sqlx::SqliteConnection;
 use tokio::sync::oneshot;
 
@@ -190,18 +190,19 @@ fn insert_run(connection: &Connection, import: &NewImport) -> Result<Run, Fault>
 fn unless_imported(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
     let NewImport { id, about, sha256, .. } = import;
     let columns = SpecColumns::from(&about.spec);
-    let cell = params![
-        sha256,
-        columns.target,
-        about.version,
-        columns.vcpus,
-        columns.memory_bytes,
-        columns.replicas,
-        columns.scenario,
-        columns.parameters,
+    let cell: [&dyn ToSql; 7] = [
+        &columns.target,
+        &about.version,
+        &columns.vcpus,
+        &columns.memory_bytes,
+        &columns.replicas,
+        &columns.scenario,
+        &columns.parameters,
     ];
     let mut statement = connection.prepare_cached(SAME)?;
-    let found = statement.query_row(cell, |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
+    let same_file = [&[sha256 as &dyn ToSql], &cell[..]].concat();
+    let found =
+        statement.query_row(same_file.as_slice(), |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
     let again = |is_same_file, (of, repetition): (String, u32)| AlreadyImported {
         is_same_file,
         of: of.into(),
@@ -211,32 +212,26 @@ fn unless_imported(connection: &Connection, import: &NewImport) -> Result<(), Fa
     if let Some(found) = found {
         return Err(again(true, found).into());
     }
-    match in_another_form(connection, import)? {
+    match in_another_form(connection, import, &cell)? {
         Some(found) => Err(again(false, found).into()),
         None => Ok(()),
     }
 }
 
 /// Returns the run and repetition that the same result is stored as, such as its text beside its JSON.
-fn in_another_form(connection: &Connection, import: &NewImport) -> Result<Option<(String, u32)>, Fault> {
+fn in_another_form(
+    connection: &Connection,
+    NewImport { figures, summary, .. }: &NewImport,
+    cell: &[&dyn ToSql],
+) -> Result<Option<(String, u32)>, Fault> {
     let report = |packed: &[u8]| {
         let reports = read(&blob::unpack(packed).ok()?[..]).ok()?.reports;
         <[Report; 1]>::try_from(reports).ok().map(|[report]| report)
     };
-    let NewImport { about, figures, summary, .. } = import;
-    let columns = SpecColumns::from(&about.spec);
+    let requests = i64::try_from(figures.requests)?;
+    let alike: [&dyn ToSql; 2] = [&requests, &figures.latency.avg_ms];
     let mut statement = connection.prepare_cached(AS_MANY)?;
-    let mut rows = statement.query(params![
-        columns.target,
-        about.version,
-        columns.vcpus,
-        columns.memory_bytes,
-        columns.replicas,
-        columns.scenario,
-        columns.parameters,
-        i64::try_from(figures.requests)?,
-        figures.latency.avg_ms,
-    ])?;
+    let mut rows = statement.query([cell, &alike[..]].concat().as_slice())?;
     while let Some(row) = rows.next()? {
         let body: Vec<u8> = row.get(2)?;
         let both = report(summary).zip(report(&body));

@@ -1,4 +1,4 @@
-//! SQL of files that somebody looks at before they are imported.
+//! SQL of uploaded files that are previewed before they are imported.
 
 use brewbench_wire::reports::archive::ArchivedFile;
 use sqlx::SqlitePool;

@@ -1,4 +1,4 @@
-//! Judges an import by what the reader of its file has to say about the values. Pure.
+//! Judges an import by the warnings of the reader of its file. Pure.
 
 use brewbench_wire::reports::{
     summary::Figures,

@@ -1,7 +1,8 @@
 //! JSON in the encodings of some editors and shells.
 
+use std::collections::BTreeMap;
+
 use reqwest::Method;
-use serde_json::json;
 
 use crate::harness::{Answer, App, submit::text, summaries::good};
 
@@ -22,8 +23,8 @@ async fn a_byte_order_mark_is_accepted_and_preserved() {
     let path = format!("/api/v1/runs/{}/summary", text(&imported["runs"][0]["id"]));
     assert_eq!(user.get(&path).await.ok().body, with_bom(&good()));
     let index = "\u{feff}[{\"file\": \"a.json\", \"target\": \"u\"}]";
-    let folder = json!({"index": index, "files": {"a.json": format!("\u{feff}{}", good())}});
-    user.post("/api/v1/runs/import/folder", &folder).await.ok();
+    let files = BTreeMap::from([("a.json".to_owned(), format!("\u{feff}{}", good()))]);
+    user.import_folder(index, &files).await.ok();
 }
 
 #[tokio::test]
@@ -32,11 +33,9 @@ async fn another_encoding_is_refused_by_name() {
     let user = app.user().await;
     // An imported file is decoded: PowerShell writes UTF-16.
     assert_eq!(user.import(utf16(&good())).await.ok().json()["runs"][0]["requests"], 51_230);
-    for (path, body) in [
-        ("/api/v1/runs/import/folder", utf16("{\"index\": \"[]\", \"files\": {}}")),
-        ("/api/v1/experiments", utf16("{}")),
-        ("/api/v1/auth/register/start", utf16("{\"token\": \"x\"}")),
-    ] {
+    for (path, body) in
+        [("/api/v1/experiments", utf16("{}")), ("/api/v1/auth/register/start", utf16("{\"token\": \"x\"}"))]
+    {
         let request = user.request(&Method::POST, path).header("content-type", "application/json").body(body);
         let error = Answer::to(request).await.refused(422);
         assert!(error.starts_with("the body is UTF-16, not UTF-8"), "{path}: {error}");

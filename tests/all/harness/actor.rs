@@ -1,6 +1,9 @@
 //! An HTTP client with or without credentials, and the responses it gets.
 
+use std::collections::BTreeMap;
+
 use brewbench::auth::caller::SESSION_COOKIE;
+use brewbench_wire::reports::archive;
 use reqwest::{Method, RequestBuilder, StatusCode, header, redirect::Policy};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -115,6 +118,13 @@ impl Actor {
     /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Answer {
         Answer::to(self.request(&Method::DELETE, path)).await
+    }
+
+    /// Imports a folder with an index.
+    pub async fn import_folder(&self, index: &str, files: &BTreeMap<String, String>) -> Answer {
+        let files = files.iter().map(|(name, text)| (name.as_str(), text.as_bytes()));
+        let packed = archive::pack(files.chain([("index.json", index.as_bytes())])).expect("packed");
+        Answer::to(self.request(&Method::POST, "/api/v1/runs/import").body(packed)).await
     }
 
     /// Imports a summary for a target called `t`; one that is stored already gets an empty line, as if measured again.

@@ -1,5 +1,7 @@
 //! Submission of experiments and import of runs.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -79,21 +81,21 @@ pub async fn repetitions(user: &Actor, target: &str, version: &str, count: u32, 
 /// Imports `count` blocks of interleaved runs as one experiment. Each target has a name, a version, and how many times
 /// as fast it is as the fixture. Returns the ids of each target's runs.
 pub async fn interleaved(user: &Actor, targets: &[(&str, &str, f64)], count: u32) -> Vec<Vec<String>> {
-    let (mut index, mut files) = (Vec::new(), serde_json::Map::new());
+    let (mut index, mut files) = (Vec::new(), BTreeMap::new());
     let all = targets.len();
     for repetition in 1..=count {
         for (place, (target, version, faster)) in targets.iter().enumerate() {
             let name = format!("{target}-{version}-{repetition}.json");
             let wobble = 1.0 + 0.001 * f64::from(repetition * 7 % 5) + 0.0001 * place as f64;
-            files.insert(name.clone(), json!(distinct(scaled(faster * wobble))));
+            files.insert(name.clone(), distinct(scaled(faster * wobble)));
             // Mirrored in each pair of repetitions.
             let order = all * (repetition as usize - 1) + if repetition % 2 == 1 { place + 1 } else { all - place };
             index.push(json!({"file": name, "target": target, "version": version, "scenario": "hash", "vcpus": 2.0,
                 "memory_mib": 4096, "repetition": repetition, "order": order}));
         }
     }
-    let body = json!({"index": serde_json::to_string(&index).expect("JSON"), "files": files});
-    let imported = user.post("/api/v1/runs/import/folder", &body).await.ok().json();
+    let index = serde_json::to_string(&index).expect("JSON");
+    let imported = user.import_folder(&index, &files).await.ok().json();
     let ids: Vec<String> = imported["runs"].as_array().expect("runs").iter().map(|run| text(&run["id"])).collect();
     user.post("/api/v1/experiments/from-imports", &json!({"name": "in turn", "runs": ids})).await.ok();
     (0..targets.len()).map(|place| ids.iter().skip(place).step_by(targets.len()).cloned().collect()).collect()

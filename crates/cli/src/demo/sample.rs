@@ -1,14 +1,13 @@
 //! The bundled sample: published results, to explore before the demo has measured anything.
 
-use std::collections::BTreeMap;
-
 use anyhow::Context;
 use brewbench::{
     experiments::{from_imports::FromImports, model::ExperimentWithRuns},
-    results::{api::import::FolderBody, import::Imported},
+    results::import::Imported,
     runs::model::RunList,
 };
 use brewbench_io::client::Client;
+use brewbench_wire::reports::archive;
 use reqwest::Method;
 
 /// Labels of the runs; each label becomes an experiment.
@@ -57,11 +56,9 @@ pub async fn import(client: &Client) -> anyhow::Result<()> {
     if is_imported(client).await? {
         return Ok(());
     }
-    let files: BTreeMap<String, String> =
-        FILES.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-    let body = FolderBody { index: INDEX.to_owned(), files };
-    let Imported { runs, .. } =
-        client.post("api/v1/runs/import/folder", &body).await.context("cannot import the sample")?;
+    let files = [("index.json", INDEX)].into_iter().chain(FILES).map(|(name, text)| (name, text.as_bytes()));
+    let request = client.request(Method::POST, "api/v1/runs/import").body(archive::pack(files)?);
+    let Imported { runs, .. } = client.json(request).await.context("cannot import the sample")?;
     for (label, name) in [(WRK, "sample: three servers under wrk"), (FINAL, "sample: gosherve and servy under k6")] {
         let own = runs.iter().filter(|run| run.labels.iter().any(|other| other == label));
         let gathering = FromImports { name: name.to_owned(), runs: own.map(|run| run.id.clone()).collect() };
@@ -78,13 +75,13 @@ async fn is_imported(client: &Client) -> anyhow::Result<bool> {
 #[cfg(test)]
 mod tests {
     use brewbench::results::import::folder;
+    use brewbench_wire::reports::archive::ArchivedFile;
 
     use super::*;
 
     #[test]
     fn embedded_sample_matches_the_folder() {
-        let files: BTreeMap<String, String> =
-            FILES.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        let files = FILES.map(|(path, text)| ArchivedFile { path: path.to_owned(), bytes: text.as_bytes().to_vec() });
         let found = folder::read(INDEX, &files).expect("a valid folder").found;
         assert_eq!(found.len(), FILES.len(), "each file is in the index");
         assert!(found.iter().filter(|file| file.about.labels == [FINAL]).count() == 9);

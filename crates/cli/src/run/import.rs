@@ -10,12 +10,10 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use brewbench::{
     experiments::{from_imports::FromImports, model::ExperimentWithRuns},
-    results::{
-        api::import::FolderBody,
-        import::{Imported, ImportedFile, Skipped, folder::INDEX},
-    },
+    results::import::{Imported, ImportedFile, Skipped, folder::INDEX},
 };
 use brewbench_wire::reports::{
+    archive,
     hints::Hints,
     tables::{Column, column::BadColumn},
 };
@@ -60,11 +58,11 @@ pub struct Import {
     /// A parameter that distinguishes the load, e.g. payload=10K; repeatable
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     parameters: Vec<(String, String)>,
-    /// What a column of a table is, e.g. "Slowest=max ms", or "*=requests/s" if each target has a column; repeatable [default:
-    /// guessed by its name]
+    /// Meaning of a column of a table, e.g. "Slowest=max ms", or "*=requests/s" if each target has a column; repeatable
+    /// [default: guessed from its name]
     #[arg(long = "column", value_name = "NAME=COLUMN", value_parser = column)]
     columns: Vec<(String, Column)>,
-    /// Duration of each load, if a file does not say it, e.g. 30s
+    /// Duration of each load, for files that lack it, e.g. 30s
     #[arg(long, value_parser = duration::seconds)]
     duration: Option<f64>,
     /// Import only results with these words in their names or headings
@@ -82,8 +80,8 @@ const FORMAT: &str = "\
 The format of each file is detected from its content and printed. Missing figures stay empty. A file with several results, such as a README \
 or a table, becomes several runs, named after their headings or rows, or repetitions of --target.
 
-A column of a table is a name, requests, failed, requests/s, connections, duration, cpu, memory, a latency (min, mean, max, stddev, p99) or \
-is to be ignored (ignore). Times have the unit of their cells: \"p99 ms\"; none if it is in the cells.
+COLUMN is name, requests, failed, requests/s, connections, duration, cpu, memory, ignore, or a latency: min, mean, max, stddev, p99. \
+Add the unit of times, e.g. \"p99 ms\", unless the cells have it.
 
 A folder or an archive (tar, zip) is imported completely or not at all; files that are no results are skipped, and so are symbolic links. \
 An index.json in it is a list with one object per file:
@@ -117,8 +115,10 @@ impl Import {
         }
         let connection = self.common.connect()?;
         let imported = match self.files.as_slice() {
-            [folder] if folder.join(INDEX).is_file() => self.indexed(&connection, folder).await?,
-            [folder] if folder.is_dir() => self.import_file(&connection, 0, folder, archived(folder)?).await?,
+            [folder] if folder.is_dir() => {
+                let sent = self.import_file(&connection, None, folder, archived(folder)?).await;
+                sent.with_context(|| format!("nothing was imported from {}", folder.display()))?
+            }
             files => match files.iter().find(|file| file.is_dir()) {
                 Some(folder) => bail!("{} is a folder; import it in a separate command", folder.display()),
                 None => self.each(&connection, files).await?,
@@ -140,8 +140,10 @@ impl Import {
         let failed = AtomicBool::new(false);
         let until_one_fails = stream::iter(files.iter().enumerate()).take_while(|_| ready(!failed.load(Relaxed)));
         let sent = until_one_fails.map(|(index, file)| {
+            // Several files of one target are its repetitions.
+            let repetition = self.target.as_ref().map(|_| index + 1);
             ready(files::bytes(file))
-                .and_then(move |bytes| self.import_file(connection, index, file, bytes))
+                .and_then(move |bytes| self.import_file(connection, repetition, file, bytes))
                 .inspect_err(|_| failed.store(true, Relaxed))
                 .map_err(|fault| fault.context(format!("{} was not imported", file.display())))
         });
@@ -174,15 +176,14 @@ impl Import {
     async fn import_file(
         &self,
         connection: &Connection,
-        index: usize,
+        repetition: Option<usize>,
         file: &Path,
         bytes: Vec<u8>,
     ) -> anyhow::Result<Imported> {
         let Self { target, target_version, size, scenario, only, .. } = self;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut query = vec![("file", name)];
-        // Several files of one target are its repetitions.
-        query.extend(target.as_ref().map(|_| ("repetition", (index + 1).to_string())));
+        query.extend(repetition.map(|number| ("repetition", number.to_string())));
         let about = [
             ("target", target),
             ("version", target_version),
@@ -205,31 +206,6 @@ impl Import {
         };
         Ok(Imported { runs, files: files.into_iter().map(named).collect(), skipped, order_fault })
     }
-
-    async fn indexed(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
-        let given = [&self.target, &self.target_version, &self.size, &self.scenario, &self.only];
-        if given.iter().any(|flag| flag.is_some()) || !self.parameters.is_empty() || self.hints() != Hints::default() {
-            bail!("{INDEX} describes each file of a folder; omit the flags, or import single files");
-        }
-        let index = folder.join(INDEX);
-        let own = folder.canonicalize().with_context(|| format!("can't open {}", folder.display()))?;
-        let index = inside(&own, INDEX).with_context(|| format!("{} is a link out of the folder", index.display()))?;
-        let index = files::text(&index)?;
-        let mut files = BTreeMap::new();
-        for name in named_files(&index) {
-            // The server reports missing files with their position in the index.
-            if !is_plain(&name) || !own.join(&name).is_file() {
-                continue;
-            }
-            match inside(&own, &name) {
-                Some(path) => drop(files.insert(name, files::text(&path)?)),
-                None => eprintln!("skipped {}: it is a link out of the folder", table::plain(&name)),
-            }
-        }
-        let body = FolderBody { index, files };
-        let sent = connection.client.post("api/v1/runs/import/folder", &body).await;
-        sent.with_context(|| format!("nothing was imported from {}", folder.display()))
-    }
 }
 
 /// Prints the detected format of each file, and why they do not count as measured in turn.
@@ -250,25 +226,48 @@ fn report(imported: &Imported) {
     }
 }
 
-/// Packs the files of a folder.
+/// Packs the files of a folder: those that its index names, or all.
 fn archived(folder: &Path) -> anyhow::Result<Vec<u8>> {
-    let (mut archive, mut any) = (tar::Builder::new(Vec::new()), false);
+    let files = if folder.join(INDEX).is_file() { named(folder)? } else { all(folder)? };
+    ensure!(!files.is_empty(), "{} has no files", folder.display());
+    Ok(archive::pack(files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())))?)
+}
+
+fn all(folder: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
+    let mut all = BTreeMap::new();
     files::walk(folder, folder, &mut |name, path| {
         if path.is_symlink() {
             eprintln!("skipped {}: it is a link", table::plain(&name));
-            return Ok(());
+        } else {
+            all.insert(name, files::bytes(path)?);
         }
-        any = true;
-        let bytes = files::bytes(path)?;
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len() as u64);
-        Ok(archive.append_data(&mut header, &name, bytes.as_slice())?)
+        Ok(())
     })?;
-    ensure!(any, "{} has no files", folder.display());
-    Ok(archive.into_inner()?)
+    Ok(all)
 }
 
-/// Parses what a column is: `NAME=COLUMN`.
+/// Reads the index of a folder, and the files that it names.
+fn named(folder: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
+    let own = folder.canonicalize().with_context(|| format!("can't open {}", folder.display()))?;
+    let index =
+        inside(&own, INDEX).with_context(|| format!("{} is a link out of the folder", folder.join(INDEX).display()))?;
+    let index = files::text(&index)?;
+    let mut files = BTreeMap::new();
+    for name in named_files(&index) {
+        // The server reports missing files with their position in the index.
+        if !is_plain(&name) || !own.join(&name).is_file() {
+            continue;
+        }
+        match inside(&own, &name) {
+            Some(path) => drop(files.insert(name, files::bytes(&path)?)),
+            None => eprintln!("skipped {}: it is a link out of the folder", table::plain(&name)),
+        }
+    }
+    files.insert(INDEX.to_owned(), index.into_bytes());
+    Ok(files)
+}
+
+/// Parses the meaning of a column: `NAME=COLUMN`.
 fn column(text: &str) -> Result<(String, Column), String> {
     let (name, column) = text.rsplit_once('=').ok_or_else(|| format!("write {text:?} as NAME=COLUMN"))?;
     Ok((name.to_owned(), column.parse().map_err(|fault: BadColumn| fault.to_string())?))

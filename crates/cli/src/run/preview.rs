@@ -7,7 +7,7 @@ use std::{
 };
 
 use brewbench_wire::reports::{
-    hints::Hints,
+    hints::{Hints, is_named},
     preview::{FilePreview, ReportPreview},
 };
 
@@ -16,14 +16,15 @@ use crate::{
     table::{self, cut, figure, plain, table},
 };
 
-/// Reads files and prints what they contain; of several reports, those with these words in their names. Returns whether all
-/// can be read.
+/// Reads files and prints what they contain: reports with these words in their names. Returns whether all can be read.
 pub fn print(files: &[PathBuf], hints: &Hints, only: Option<&str>, as_json: bool) -> anyhow::Result<bool> {
     let mut previews = Vec::new();
     for file in files {
         if file.is_dir() {
             files::walk(file, file, &mut |_, path| {
-                previews.extend(of_file(path, hints));
+                if !path.is_symlink() {
+                    previews.extend(of_file(path, hints));
+                }
                 Ok(())
             })?;
         } else {
@@ -31,10 +32,7 @@ pub fn print(files: &[PathBuf], hints: &Hints, only: Option<&str>, as_json: bool
         }
     }
     let is_wanted = |report: &ReportPreview| {
-        let names = [&report.name, &report.heading];
-        only.is_none_or(|words| {
-            names.into_iter().flatten().any(|name| name.to_lowercase().contains(&words.to_lowercase()))
-        })
+        only.is_none_or(|words| is_named(report.name.as_deref(), report.heading.as_deref(), words))
     };
     for preview in &mut previews {
         preview.reports.retain(is_wanted);
@@ -86,11 +84,11 @@ fn text(preview: &FilePreview) -> String {
     }
     for column in columns {
         let what = format!("column {}: {} ({})", column.name, column.is, column.samples.join(", "));
-        let _ = writeln!(text, "{}", table::hanging(&what, 2));
+        let _ = writeln!(text, "{}", table::hanging(&plain(&what), 2));
     }
     let of_reports = reports.iter().filter_map(|report| report.fault.as_ref());
     for warning in reports.iter().flat_map(|report| &report.warnings).collect::<BTreeSet<_>>() {
-        let _ = writeln!(text, "{}", table::hanging(&format!("note: {warning}"), 2));
+        let _ = writeln!(text, "{}", table::hanging(&plain(&format!("note: {warning}")), 2));
     }
     for fault in faults.iter().chain(of_reports.collect::<BTreeSet<_>>()) {
         let _ = writeln!(text, "! {}", plain(fault));

@@ -1,6 +1,6 @@
-//! The files of a tar or zip archive, which may be compressed. Pure.
+//! Reads the files of a tar or zip archive, which may be compressed, and packs files into one. Pure.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use crate::reports::input::unpack::{self, Opened, to_fault};
 use crate::reports::validate::{Fault, Place};
@@ -41,6 +41,17 @@ pub fn files(bytes: &[u8]) -> Result<Option<Vec<ArchivedFile>>, Fault> {
     Ok(Some(unpacked.files.into_iter().map(file).collect()))
 }
 
+/// Packs files into an archive, by their paths.
+pub fn pack<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        archive.append_data(&mut header, path, bytes)?;
+    }
+    archive.into_inner()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -50,19 +61,10 @@ mod tests {
 
     use super::*;
 
-    fn tar(paths: &[&str]) -> Vec<u8> {
-        let mut archive = tar::Builder::new(Vec::new());
-        for path in paths {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(2);
-            archive.append_data(&mut header, path, &b"{}"[..]).expect("appended");
-        }
-        archive.into_inner().expect("packed")
-    }
-
     #[test]
     fn an_archive_has_its_files_compressed_or_not() {
-        let plain = tar(&["results/go/1.json", "results/rust/1.json", "results/.git/config"]);
+        let paths = ["results/go/1.json", "results/rust/1.json", "results/.git/config"];
+        let plain = pack(paths.map(|path| (path, &b"{}"[..]))).expect("packed");
         let mut compressed = GzEncoder::new(Vec::new(), Compression::fast());
         compressed.write_all(&plain).expect("compressed");
         for bytes in [plain, compressed.finish().expect("compressed")] {

@@ -1,4 +1,4 @@
-//! An entry of a collection as a document of its own, so that a run keeps all that the collection says of it. Pure.
+//! An entry of a collection as a document of its own, so that a run keeps everything in the collection about it. Pure.
 
 use serde::{Deserialize, Serialize};
 

@@ -70,7 +70,7 @@ pub struct Figures {
     /// Times whose minimum is negative, so that it is unknown.
     #[serde(default)]
     pub negative_minima: Vec<String>,
-    /// What the reader of the file has to say about the values.
+    /// Warnings of the reader of the file.
     #[serde(default)]
     pub warnings: Vec<Warning>,
 }

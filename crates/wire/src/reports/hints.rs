@@ -1,4 +1,4 @@
-//! What a person says of a file that does not say it itself. Pure.
+//! Information that a file lacks and a person adds: meanings of columns, the duration. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,17 @@ use crate::reports::encoding::decoded;
 use crate::reports::formats::{table_csv, wide_csv};
 use crate::reports::input::unpack;
 use crate::reports::read::{Contents, checked, read};
-use crate::reports::report::Report;
 use crate::reports::tables::{Column, Table};
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place, shown};
 
-/// The name by which a hint means all columns but the first: a target has a column of its own.
+/// Stands for all columns but the first, in a table with one column for each target.
 pub const ALL_COLUMNS: &str = "*";
 
-/// What is said of a file.
+/// Information that a file lacks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hints {
-    /// What columns of a table are, by their names; others are guessed.
+    /// Meanings of columns, by their names; others are guessed.
     pub columns: BTreeMap<String, Column>,
     /// Duration of each load that has none in the file, milliseconds.
     pub duration_ms: Option<f64>,
@@ -33,7 +32,7 @@ impl Hints {
         Ok(contents)
     }
 
-    /// Returns what applies to a file among others: what is said of columns only if it has a table with them.
+    /// Returns the hints for one of several files: those on columns only if it has a table with these columns.
     #[must_use]
     pub fn applying_to(&self, bytes: &[u8]) -> Self {
         let table = if self.columns.is_empty() { None } else { find(bytes).ok().flatten() };
@@ -49,7 +48,7 @@ impl Hints {
             find(bytes)?.ok_or_else(|| Place::root("the file").fault("has no table, so that it has no columns"))?;
         let reports = match self.columns.get(ALL_COLUMNS) {
             Some(_) if self.columns.len() > 1 => {
-                return Err(Place::root("the columns").fault("are said once for all of them, or each by its name"));
+                return Err(Place::root("the columns").fault("have either one meaning (*) or one for each name"));
             }
             Some(column) => table.wide(*column)?,
             None => table.reports(&self.mapping(&table)?)?,
@@ -58,7 +57,7 @@ impl Hints {
         Ok(Contents { reports, stripped: BTreeSet::new(), refused: Vec::new() })
     }
 
-    /// What each column is: as it is said, or else as it is guessed.
+    /// Returns the meaning of each column.
     fn mapping(&self, table: &Table) -> Result<Vec<Column>, Fault> {
         if let Some(name) = self.columns.keys().find(|name| !table.columns.contains(name)) {
             let all: Vec<_> = table.columns.iter().map(|name| format!("\"{}\"", shown(name))).collect();
@@ -77,8 +76,8 @@ pub fn find(bytes: &[u8]) -> Result<Option<Table>, Fault> {
     Ok(Table::find(&String::from_utf8_lossy(&text)))
 }
 
-/// Whether a report is of the entry that somebody looks for, by its name or heading.
-pub fn is_named(report: &Report, wanted: &str) -> bool {
+/// Whether the name or the heading of a report contains these words.
+pub fn is_named(name: Option<&str>, heading: Option<&str>, wanted: &str) -> bool {
     let wanted = wanted.to_lowercase();
-    [&report.name, &report.heading].into_iter().flatten().any(|name| name.to_lowercase().contains(&wanted))
+    [name, heading].into_iter().flatten().any(|name| name.to_lowercase().contains(&wanted))
 }

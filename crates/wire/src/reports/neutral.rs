@@ -33,7 +33,8 @@ impl Report {
             (Some(requests), Some(rate), None) if rate > 0.0 => (requests, rate, requests as f64 / rate * 1e3),
             (None, Some(rate), Some(ms)) => (self.not_below_failed(to_integer((rate * ms / 1e3).round()))?, rate, ms),
             _ => {
-                let what = "has less than two of requests, rate and duration, which a run needs: say the duration (--duration)";
+                let what =
+                    "has fewer than two of requests, rate and duration, which a run requires: specify --duration";
                 return Err(Place::root("the report").fault(what));
             }
         };

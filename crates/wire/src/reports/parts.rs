@@ -47,7 +47,7 @@ impl Choice<'_> {
     fn has(self, place: usize, report: &Report) -> bool {
         match self {
             Self::All => true,
-            Self::Named(words) => is_named(report, words),
+            Self::Named(words) => is_named(report.name.as_deref(), report.heading.as_deref(), words),
             Self::Places(places) => places.contains(&place),
         }
     }

@@ -8,7 +8,7 @@ use crate::reports::formats::{table_csv, wide_csv};
 use crate::reports::hints::{self, Hints};
 use crate::reports::read::Contents;
 use crate::reports::report::Report;
-use crate::reports::tables::{Row, Table};
+use crate::reports::tables::{Column, Row, Table};
 use crate::reports::validate::Fault;
 
 /// Cells of a column that are shown.
@@ -65,9 +65,9 @@ pub struct ReportPreview {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ColumnPreview {
-    /// Its name.
+    /// Its name; `*` for all columns of a table with one for each target.
     pub name: String,
-    /// What it is: `p99 ms`, `requests/s`; with `?` for an unknown unit.
+    /// Its meaning: `p99 ms`, `requests/s`; with `?` for an unknown unit, empty if unknown.
     pub is: String,
     /// Its first cells.
     pub samples: Vec<String>,
@@ -84,14 +84,15 @@ impl FilePreview {
     /// Reads a file that is no archive.
     pub fn of(bytes: &[u8], hints: &Hints) -> Self {
         let found = hints.read(bytes);
-        let is_table = match &found {
-            Ok(Contents { reports, .. }) => {
-                reports.iter().any(|report| [table_csv::FORMAT.name, wide_csv::NAME].contains(&report.format))
-            }
-            Err(_) => true,
+        let is_of = |name: &str| match &found {
+            Ok(Contents { reports, .. }) => reports.iter().any(|report| report.format == name),
+            Err(_) => name == table_csv::FORMAT.name,
         };
-        let table = if is_table { hints::find(bytes).ok().flatten() } else { None };
-        let columns = table.map(|table| columns(&table, hints)).unwrap_or_default();
+        let (is_wide, is_table) = (is_of(wide_csv::NAME), is_of(table_csv::FORMAT.name));
+        let table = if is_wide || is_table { hints::find(bytes).ok().flatten() } else { None };
+        let is_wide = is_wide || hints.columns.contains_key(hints::ALL_COLUMNS);
+        let columns = table.map(|table| if is_wide { all(&table, hints) } else { columns(&table, hints) });
+        let columns = columns.unwrap_or_default();
         match found {
             Ok(Contents { reports, stripped, refused }) => Self {
                 stripped: stripped.into_iter().collect(),
@@ -115,15 +116,21 @@ impl FilePreview {
     }
 }
 
+/// All columns as one: each of them is a target.
+fn all(table: &Table, hints: &Hints) -> Vec<ColumnPreview> {
+    let is = hints.columns.get(hints::ALL_COLUMNS).map_or_else(String::new, Column::to_string);
+    let cells = table.rows.first().into_iter().flat_map(|row| row.cells.iter().skip(1));
+    vec![ColumnPreview { name: hints::ALL_COLUMNS.to_owned(), is, samples: cells.take(SAMPLES).cloned().collect() }]
+}
+
 fn columns(table: &Table, hints: &Hints) -> Vec<ColumnPreview> {
-    let said = |name: &String| hints.columns.get(name).or_else(|| hints.columns.get(hints::ALL_COLUMNS));
     let samples = |index: usize| {
         let cell = |row: &Row| row.cells.get(index).cloned();
         table.rows.iter().take(SAMPLES).filter_map(cell).collect()
     };
     let column = |(index, (name, guess)): (usize, (&String, _))| ColumnPreview {
         name: name.clone(),
-        is: said(name).copied().unwrap_or(guess).to_string(),
+        is: hints.columns.get(name).copied().unwrap_or(guess).to_string(),
         samples: samples(index),
     };
     table.columns.iter().zip(table.guess()).enumerate().map(column).collect()

@@ -38,7 +38,7 @@ pub struct Summary {
     /// The main metrics of another tool, whose names mean nothing to k6.
     #[serde(skip)]
     pub stated: Option<Box<Figures>>,
-    /// What the reader of the file has to say about the values.
+    /// Warnings of the reader of the file.
     #[serde(skip)]
     pub warnings: Vec<Warning>,
 }

@@ -14,7 +14,7 @@ pub const FORMAT: Format = Format {
     name: "table",
     title: "a table as CSV or TSV",
     tool: "unknown",
-    limits: "What the columns are is guessed by their names; say it if that is wrong.",
+    limits: "The meaning of a column is guessed from its name; specify it if the guess is wrong.",
     is_rounded: true,
     timeout_ms: None,
     reader: Reader::Records { is, read },
@@ -32,12 +32,12 @@ fn is(head: &str) -> Recognised {
         mapping.iter().any(|column| matches!(column, Column::Latency(_, None) | Column::Duration(None)));
     match (mapping.contains(&Column::Rate) && mapping.contains(&Column::Name), has_unknown_unit) {
         (true, true) => {
-            Recognised::Near("the unit of a column is unknown: say it (--column, or the preview of the import)")
+            Recognised::Near("the unit of a column is unknown: specify it (--column, or the import preview)")
         }
         (true, false) if table.reports(&mapping).is_ok() => Recognised::Yes,
-        (true, false) => Recognised::Near(
-            "a cell is not of its column: say what the columns are (--column, or the preview of the import)",
-        ),
+        (true, false) => {
+            Recognised::Near("a cell does not fit its column: specify the columns (--column, or the import preview)")
+        }
         (false, _) => Recognised::No,
     }
 }
