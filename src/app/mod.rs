@@ -16,6 +16,7 @@ pub mod memory;
 pub mod networks;
 pub mod open_mark;
 mod openapi;
+pub mod paging;
 pub mod random;
 pub mod rate_limit;
 pub mod rows;

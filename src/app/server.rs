@@ -48,7 +48,7 @@ use crate::{
     experiments::{self, scheduler},
     fleet::{self, presence::Presence},
     gate, live, maintenance, profiles, reports, results, runs, search, settings, shares, trends,
-    web::{self, shared_pages::SharedPages, theme},
+    web::{self, query_names::QueryNames, shared_pages::SharedPages, theme},
 };
 
 /// How long background work may take after the server starts to shut down.
@@ -273,11 +273,15 @@ pub fn router(
 ) -> Router {
     let (api, mut document) = api(state, &presence, barriers.clone(), passkeys, refusals);
     openapi::complete(&mut document);
+    let query_names = Arc::new(QueryNames::of(&document));
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     let site = Router::new()
         .route("/api/v1/openapi.json", get(openapi))
-        .merge(api)
+        .merge(
+            api.route_layer(axum::middleware::from_fn(web::etag::tag))
+                .route_layer(axum::middleware::from_fn_with_state(query_names, web::query_names::check)),
+        )
         .merge(maintenance::probes(presence.clone()))
         .merge(auth::pages())
         .merge(docs::router())

@@ -13,7 +13,10 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use crate::auth::store::audit::{commit, record};
 use crate::{
-    app::error::{Error, Result},
+    app::{
+        error::{Error, Result},
+        paging,
+    },
     auth::audit::action::Action,
 };
 
@@ -238,7 +241,7 @@ impl Entry {
 pub struct EntryList {
     /// Newest first.
     pub entries: Vec<Entry>,
-    /// Value of `before` for the next page; null on the last page.
+    /// Value of `after` for the next page; null on the last page.
     pub next: Option<i64>,
 }
 
@@ -254,10 +257,10 @@ pub struct AuditFilter {
     pub from: Option<String>,
     /// Last day (inclusive), `2026-03-04` in UTC.
     pub to: Option<String>,
-    /// Only entries older than the one with this id.
-    pub before: Option<i64>,
+    /// Only entries after this one in the list: `next` of the previous page.
+    pub after: Option<i64>,
     /// Maximum number of entries: 100 by default, at most 1000.
-    pub limit: Option<i64>,
+    pub limit: Option<u32>,
 }
 
 /// Checked filters, as the store takes them.
@@ -271,10 +274,10 @@ pub struct Range {
     pub from_ms: i64,
     /// End, exclusive, unix ms.
     pub until_ms: i64,
-    /// Only entries older than the one with this id.
-    pub before: i64,
+    /// Only entries after this one, which are older.
+    pub after: i64,
     /// Maximum number of entries.
-    pub limit: i64,
+    pub limit: u32,
 }
 
 impl AuditFilter {
@@ -287,8 +290,8 @@ impl AuditFilter {
             action: given(&self.action),
             from_ms: given(&self.from).map_or(Ok(i64::MIN), |text| day("from", &text).map(|(start, _)| start))?,
             until_ms: given(&self.to).map_or(Ok(i64::MAX), |text| day("to", &text).map(|(_, end)| end))?,
-            before: self.before.unwrap_or(i64::MAX),
-            limit: self.limit.unwrap_or(100).clamp(1, 1_000),
+            after: self.after.unwrap_or(i64::MAX),
+            limit: paging::limit(self.limit, 100, 1_000)?,
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::{
         db::Db,
         error::{Error, ErrorBody, QueryParams, Result},
         input::Input,
+        paging,
         state::AppState,
     },
     auth::{
@@ -60,8 +61,8 @@ pub async fn targets(
     State(state): State<AppState>,
     QueryParams(TargetQuery { after, limit }): QueryParams<TargetQuery>,
 ) -> Result<Json<TargetList>> {
-    let limit = limit.unwrap_or(NAMES).clamp(1, 1_000);
-    let (targets, next) = catalog::store::page(&state.db.read, &after, i64::from(limit)).await?;
+    let limit = paging::limit(limit, NAMES, 1_000)?;
+    let (targets, next) = catalog::store::page(&state.db.read, &after, limit).await?;
     Ok(Json(TargetList { targets, next }))
 }
 

@@ -7,7 +7,7 @@ use brewbench_wire::messages::TargetOffer;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
-    app::{error::Result, ids::AgentId},
+    app::{error::Result, ids::AgentId, paging},
     auth::{
         audit::{self, AuditEvent},
         store::taken,
@@ -69,15 +69,13 @@ pub async fn keep_targets(
 }
 
 /// Returns the targets of at most `limit` names after a name, and the last name if there are more.
-pub async fn page(pool: &SqlitePool, after: &str, limit: i64) -> sqlx::Result<(Vec<Target>, Option<String>)> {
-    let more = limit + 1;
+pub async fn page(pool: &SqlitePool, after: &str, limit: u32) -> sqlx::Result<(Vec<Target>, Option<String>)> {
+    let more = i64::from(limit) + 1;
     let mut names =
         sqlx::query_scalar!("select distinct name from target where name > ? order by name limit ?", after, more)
             .fetch_all(pool)
             .await?;
-    let is_last = i64::try_from(names.len()).is_ok_and(|count| count <= limit);
-    names.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let next = names.last().filter(|_| !is_last).cloned();
+    let next = paging::cut(&mut names, limit).cloned();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Ok((of_names(pool, &names).await?, next))
 }

@@ -145,7 +145,7 @@ impl Home {
         } else {
             None
         };
-        let filter = Filter { before: None, label: None, limit: MAX_ROWS };
+        let filter = Filter { after: None, label: None, limit: MAX_ROWS };
         let mut lines = list::lines(state, filter).await?;
         // What has no result is in the list of what needs attention, unless it was cancelled.
         lines.retain(|line| !line.progress.is_over() || line.progress.without_results < line.progress.total);

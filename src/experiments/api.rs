@@ -26,6 +26,7 @@ use crate::{
         error::{Error, ErrorBody, QueryParams, Result},
         ids::ExperimentId,
         input::Input,
+        paging,
         state::{AppState, RunChanged},
     },
     auth::caller::{Read, Submit},
@@ -43,9 +44,9 @@ const MAX_LISTED: u32 = 200;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// Only experiments submitted before this one: the last id of the previous page.
+    /// Only experiments after this one in the list: `next` of the previous page.
     #[param(value_type = Option<String>)]
-    before: Option<ExperimentId>,
+    after: Option<ExperimentId>,
     /// Only experiments with this label.
     label: Option<String>,
     /// Maximum number of experiments, up to 200. Default: 20.
@@ -60,15 +61,17 @@ pub async fn list(
     State(state): State<AppState>,
     QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<ExperimentList>> {
-    let limit = query.limit.unwrap_or(20).clamp(1, MAX_LISTED);
-    let filter = list::Filter { before: query.before.as_ref(), label: query.label.as_deref(), limit: limit.into() };
-    let lines = list::lines(&state, filter).await?;
+    let limit = paging::limit(query.limit, 20, MAX_LISTED)?;
+    let filter =
+        list::Filter { after: query.after.as_ref(), label: query.label.as_deref(), limit: i64::from(limit) + 1 };
+    let mut lines = list::lines(&state, filter).await?;
+    let next = paging::cut(&mut lines, limit).map(|line| line.experiment.id.clone());
     let info = |line: list::ListedExperiment| -> Result<ExperimentInfo> {
         let verdict = line.verdict();
         let url = state.public_url.join(&format!("experiments/{}", line.experiment.id)).map_err(Error::internal)?;
         Ok(ExperimentInfo { experiment: line.experiment, url: url.into(), progress: line.progress, verdict })
     };
-    Ok(Json(ExperimentList { experiments: lines.into_iter().map(info).collect::<Result<_>>()? }))
+    Ok(Json(ExperimentList { experiments: lines.into_iter().map(info).collect::<Result<_>>()?, next }))
 }
 
 /// Submits an experiment and queues its runs.

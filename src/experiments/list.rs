@@ -16,6 +16,7 @@ use crate::{
     app::{
         error::{QueryParams, Result},
         ids::ExperimentId,
+        paging,
         state::AppState,
     },
     auth::caller::Read,
@@ -42,7 +43,7 @@ use crate::{
     },
 };
 
-const PAGE: usize = 20;
+const PAGE: u32 = 20;
 
 /// The maximum number of experiments in the cache; beyond that it starts again.
 const MAX_CACHED: usize = 200;
@@ -70,8 +71,8 @@ struct List {
     older: Option<ExperimentId>,
     /// Only experiments with this label.
     label: Option<String>,
-    /// The experiment before which this page starts, if it is not the first page.
-    before: Option<ExperimentId>,
+    /// The last experiment of the previous page, if this is not the first one.
+    after: Option<ExperimentId>,
 }
 
 /// One experiment.
@@ -149,8 +150,8 @@ impl ListedExperiment {
 /// Filter and limit of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'a> {
-    /// Only experiments submitted before this one.
-    pub before: Option<&'a ExperimentId>,
+    /// Only experiments after this one in the list: the last one of the previous page.
+    pub after: Option<&'a ExperimentId>,
     /// Only experiments with this label.
     pub label: Option<&'a str>,
     /// Maximum number of experiments.
@@ -182,8 +183,8 @@ impl ResultCache {
 
 /// Loads experiments with their results, newest first.
 pub async fn lines(state: &AppState, filter: Filter<'_>) -> Result<Vec<ListedExperiment>> {
-    let Filter { before, label, limit } = filter;
-    let experiments = crate::experiments::store::list(&state.db.read, before, label, limit).await?;
+    let Filter { after, label, limit } = filter;
+    let experiments = crate::experiments::store::list(&state.db.read, after, label, limit).await?;
     let mut lines = Vec::with_capacity(experiments.len());
     for experiment in experiments {
         lines.push(line(state, experiment).await?);
@@ -218,20 +219,18 @@ pub async fn line(state: &AppState, experiment: Experiment) -> Result<ListedExpe
 
 impl List {
     async fn read(state: &AppState, place: IndexQuery) -> Result<Self> {
-        let before = place.before.filter(|id| !id.as_str().is_empty());
+        let after = place.after.filter(|id| !id.as_str().is_empty());
         let label = place.label.filter(|label| !label.is_empty());
-        let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let filter = Filter { before: before.as_ref(), label: label.as_deref(), limit };
+        let limit = i64::from(PAGE) + 1;
+        let filter = Filter { after: after.as_ref(), label: label.as_deref(), limit };
         let mut lines = lines(state, filter).await?;
-        let more = lines.len() > PAGE;
-        lines.truncate(PAGE);
-        let older = lines.last().filter(|_| more).map(|line| line.experiment.id.clone());
-        Ok(Self { lines, older, label, before })
+        let older = paging::cut(&mut lines, PAGE).map(|line| line.experiment.id.clone());
+        Ok(Self { lines, older, label, after })
     }
 
     /// Returns the URL of the first page, or of the page that starts after an experiment.
-    fn from(&self, before: Option<&ExperimentId>) -> String {
-        let parts = [("label", self.label.as_deref()), ("before", before.map(ExperimentId::as_str))];
+    fn from(&self, after: Option<&ExperimentId>) -> String {
+        let parts = [("label", self.label.as_deref()), ("after", after.map(ExperimentId::as_str))];
         let pairs: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         address("/experiments", &pairs)
     }
@@ -248,11 +247,11 @@ impl List {
 pub struct IndexQuery {
     /// Only experiments with this label.
     label: Option<String>,
-    /// Only experiments submitted before this one.
-    before: Option<ExperimentId>,
+    /// Only experiments after this one in the list.
+    after: Option<ExperimentId>,
 }
 
-/// `GET /experiments?label=…&before=ID`
+/// `GET /experiments?label=…&after=ID`
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -268,7 +267,7 @@ pub async fn live(
     State(state): State<AppState>,
     QueryParams(place): QueryParams<IndexQuery>,
 ) -> Result<impl IntoResponse> {
-    let place = IndexQuery { before: None, ..place };
+    let place = IndexQuery { after: None, ..place };
     let key = format!("experiments {:?}", place.label);
     let view = LiveList { state: state.clone(), place };
     live_shared::follow(&state, &caller.name, key, Topic::Everything, view)
@@ -306,7 +305,7 @@ mod tests {
     }
 
     fn page(lines: Vec<ListedExperiment>) -> String {
-        let list = List { lines, older: Some("0199".to_owned().into()), label: None, before: None };
+        let list = List { lines, older: Some("0199".to_owned().into()), label: None, after: None };
         let shell = Shell::signed_in("Experiments", Section::Experiments, "ada");
         IndexPage { shell, list }.render().expect("it renders")
     }
@@ -318,7 +317,7 @@ mod tests {
         let over = line("night", vec![finished("gosherve", 1), finished("servy", 1)]);
         assert!(over.is_over());
         let html = page(vec![waiting, over]);
-        for text in ["/experiments?before=0199", "0 of 2", "No result yet", "Too little data"] {
+        for text in ["/experiments?after=0199", "0 of 2", "No result yet", "Too little data"] {
             assert!(html.contains(text), "{text}: {html}");
         }
     }

@@ -83,6 +83,9 @@ pub struct ExperimentInfo {
 pub struct ExperimentList {
     /// Experiments, newest first.
     pub experiments: Vec<ExperimentInfo>,
+    /// Value of `after` for the next page; null on the last page.
+    #[schema(value_type = Option<String>)]
+    pub next: Option<ExperimentId>,
 }
 
 /// A request for more repetitions.

@@ -136,10 +136,10 @@ pub async fn find(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<E
     row.map(Experiment::try_from).transpose()
 }
 
-/// Returns up to `limit` experiments, newest first, optionally only those before another one or with a label.
+/// Returns up to `limit` experiments, newest first, optionally only those after another one in this order, or with a label.
 pub async fn list(
     pool: &SqlitePool,
-    before: Option<&ExperimentId>,
+    after: Option<&ExperimentId>,
     label: Option<&str>,
     limit: i64,
 ) -> sqlx::Result<Vec<Experiment>> {
@@ -148,7 +148,7 @@ pub async fn list(
         "{SELECT} where (?1 is null or id < ?1) and (?2 is null or ?2 in (select value from json_each(labels)))
          order by id desc limit ?3"
     ));
-    let rows: Vec<ExperimentRow> = sqlx::query_as(select).bind(before).bind(label).bind(limit).fetch_all(pool).await?;
+    let rows: Vec<ExperimentRow> = sqlx::query_as(select).bind(after).bind(label).bind(limit).fetch_all(pool).await?;
     rows.into_iter().map(Experiment::try_from).collect()
 }
 

@@ -62,9 +62,9 @@ pub struct RunQuery {
     /// Runs without the metric come last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
-    /// Only runs after this one in the sort order: the last id of the previous page.
+    /// Only runs after this one in the sort order: `next` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
+    pub after: Option<String>,
 }
 
 /// A property that a filter compares for equality.
@@ -141,14 +141,14 @@ pub struct Filter {
     /// Order.
     pub order: Order,
     /// Only runs after this one.
-    pub before: Option<RunId>,
+    pub after: Option<RunId>,
 }
 
 impl RunQuery {
     /// Validates the query; an error names the parameter.
     pub fn filter(&self) -> Result<Filter, String> {
         let Self { q, target, version, size, scenario, agent, engine, label, created_by, phase, verdict, .. } = self;
-        let Self { kind, experiment, from, to, sort, before, .. } = self;
+        let Self { kind, experiment, from, to, sort, after, .. } = self;
         let fields = [
             (Field::Target, target),
             (Field::Version, version),
@@ -178,14 +178,14 @@ impl RunQuery {
             from_ms: non_empty(from.as_ref()).map(|text| time("from", text, Edge::Start)).transpose()?,
             to_ms: non_empty(to.as_ref()).map(|text| time("to", text, Edge::End)).transpose()?,
             order: non_empty(sort.as_ref()).map(Order::parse).transpose()?.unwrap_or_default(),
-            before: non_empty(before.as_ref()).map(|id| id.to_owned().into()),
+            after: non_empty(after.as_ref()).map(|id| id.to_owned().into()),
         })
     }
 
     /// Returns the active filters as names and values of query parameters.
     pub fn filters(&self) -> Vec<(&'static str, &str)> {
         let Self { q, target, version, size, scenario, agent, engine, label, created_by, phase, verdict, .. } = self;
-        let Self { kind, experiment, from, to, sort: _, before: _, .. } = self;
+        let Self { kind, experiment, from, to, sort: _, after: _, .. } = self;
         let all = [
             ("q", q),
             ("target", target),
@@ -209,7 +209,7 @@ impl RunQuery {
     /// Returns the query without one filter, from the first page.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
-        let mut rest = Self { before: None, ..self.clone() };
+        let mut rest = Self { after: None, ..self.clone() };
         let part = match name {
             "q" => &mut rest.q,
             "target" => &mut rest.target,

@@ -109,7 +109,17 @@ pub struct RunEnforced {
     pub memory: String,
 }
 
-/// A list of runs, as `run list --json` prints it.
+/// A page of the list of runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunPage {
+    /// The runs, newest first unless sorted.
+    pub runs: Vec<Run>,
+    /// Value of `after` for the next page; null on the last page.
+    #[schema(value_type = Option<String>)]
+    pub next: Option<RunId>,
+}
+
+/// Runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunList {
     /// Newest first.

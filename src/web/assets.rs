@@ -9,8 +9,8 @@ use axum::{
     Router,
     body::{Body, Bytes},
     http::{
-        HeaderMap, HeaderName, StatusCode,
-        header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY},
+        HeaderMap, StatusCode,
+        header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
     },
     response::Response,
     routing::get,
@@ -20,6 +20,7 @@ use brotli::CompressorWriter;
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
+use super::etag::{self, header_list};
 use crate::app::{
     error::{Error, Result},
     state::AppState,
@@ -95,8 +96,7 @@ impl Asset {
             .header(CONTENT_TYPE, self.content_type())
             .header(ETAG, &self.etag)
             .header(VARY, ACCEPT_ENCODING.as_str());
-        let has_it = values(request, &IF_NONE_MATCH).any(|tag| tag == "*" || tag.trim_start_matches("W/") == self.etag);
-        let response = if has_it {
+        let response = if etag::has(request, &self.etag) {
             head.status(StatusCode::NOT_MODIFIED).body(Body::empty())
         } else if !self.is_image() && accepts(request, "br") {
             let body = self.brotli.get_or_init(|| brotli(self.content)).clone();
@@ -128,17 +128,11 @@ impl Asset {
 
 /// Whether the caller accepts an encoding.
 fn accepts(request: &HeaderMap, encoding: &str) -> bool {
-    values(request, &ACCEPT_ENCODING).any(|value| {
+    header_list(request, &ACCEPT_ENCODING).any(|value| {
         let (name, quality) = value.split_once(';').unwrap_or((value, ""));
         let quality = quality.trim().strip_prefix("q=").and_then(|quality| quality.parse::<f32>().ok());
         name.trim() == encoding && quality.is_none_or(|quality| quality > 0.0)
     })
-}
-
-/// Returns the parts of a header that is a list.
-fn values<'a>(request: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let lines = request.get_all(name).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(str::trim)
 }
 
 /// Compresses with a medium quality: the best takes seconds for Plotly, and saves a tenth.

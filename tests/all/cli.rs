@@ -355,7 +355,7 @@ async fn commands_list_and_remove_what_the_pages_do() {
     let short = experiment.rsplit('-').next().expect("an end");
     assert!(list.contains(short) && list.contains("hash: fast") && list.contains("0/1"), "{list}");
     assert!(list.contains("\n  No result yet\n") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
-    let list = run(&["experiment", "list", "--limit", "5", "--before", &experiment, "--json"]).await.json();
+    let list = run(&["experiment", "list", "--limit", "5", "--after", &experiment, "--json"]).await.json();
     assert_eq!(list, json!({"experiments": []}));
     for name in [short, "last", &experiment] {
         let shown = run(&["experiment", "show", name, "--json"]).await.json();

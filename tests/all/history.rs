@@ -147,11 +147,11 @@ async fn every_sort_order_pages_each_run_once_with_missing_values_last() {
             );
         }
     }
-    assert_eq!(find(&user, "sort=rps&before=nothing").await, Vec::<String>::new());
+    assert_eq!(find(&user, "sort=rps&after=nothing").await, Vec::<String>::new());
 }
 
 fn after(paged: &[String]) -> String {
-    paged.last().map_or_else(String::new, |id| format!("&before={id}"))
+    paged.last().map_or_else(String::new, |id| format!("&after={id}"))
 }
 
 /// The JSON field of a run that belongs to a sort key.
@@ -179,14 +179,14 @@ fn json_field(key: &str) -> Option<&'static str> {
 /// Typical queries of users and scripts.
 const TYPICAL_VIEWS: [&str; 20] = [
     "",
-    "before=ID",
+    "after=ID",
     "target=t1",
-    "target=t1&before=ID",
+    "target=t1&after=ID",
     "target=t1&verdict=valid",
     "verdict=valid&sort=-rps",
     "sort=-rps",
-    "sort=p99&before=ID",
-    "sort=error_rate&before=ID",
+    "sort=p99&after=ID",
+    "sort=error_rate&after=ID",
     "label=odd",
     "q=t1",
     "from=2020-01-01&to=2020-02-01",
@@ -197,7 +197,7 @@ const TYPICAL_VIEWS: [&str; 20] = [
     "verdict=invalid",
     "verdict=suspect&sort=max",
     "version=1.0&created_by=ada",
-    "size=x&before=ID",
+    "size=x&after=ID",
 ];
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn typical_views_neither_scan_nor_sort_all_runs() {
         let scans = steps.iter().any(|step| step.starts_with("SCAN run"));
         assert!(!(sorts && scans), "{view:?}: {steps:?}");
     }
-    for view in ["", "before=ID", "sort=-rps", "sort=p99&before=ID", "verdict=valid&sort=-rps", "target=t1&before=ID"] {
+    for view in ["", "after=ID", "sort=-rps", "sort=p99&after=ID", "verdict=valid&sort=-rps", "target=t1&after=ID"] {
         let steps = brewbench::runs::store::plan(&app.state.db.rows, &filter(view, &id), 51).await.expect("a plan");
         assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{view:?}: {steps:?}");
     }

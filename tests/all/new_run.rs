@@ -158,7 +158,7 @@ async fn experiments_are_listed_newest_first_and_paged() {
     let page = user.clone().in_browser().get("/experiments").await.ok().text();
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
     assert!(at("experiment 21") < at("experiment 20") && !page.contains("experiment 01"), "{page}");
-    let older = format!("/experiments?before={}", ids[2]);
+    let older = format!("/experiments?after={}", ids[2]);
     assert!(page.contains(&older), "{page}");
     let rest = user.clone().in_browser().get(&older).await.ok().text();
     assert!(rest.contains("experiment 01") && rest.contains("Older experiments") && !rest.contains("experiment 02"));
@@ -167,7 +167,7 @@ async fn experiments_are_listed_newest_first_and_paged() {
         list["experiments"].as_array().expect("a list").iter().map(|one| &one["experiment"]["id"]).collect();
     assert_eq!(names, [&json!(ids[21]), &json!(ids[20])]);
     assert_eq!(list["experiments"][0]["verdict"], "No result yet");
-    let next = user.get(&format!("/api/v1/experiments?limit=2&before={}", ids[20])).await.ok().json();
+    let next = user.get(&format!("/api/v1/experiments?limit=2&after={}", ids[20])).await.ok().json();
     assert_eq!(next["experiments"][0]["experiment"]["id"], json!(ids[19]));
 }
 

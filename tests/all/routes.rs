@@ -456,7 +456,7 @@ const INVALID_REQUESTS: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/experiments/%FF", "", 400, "UTF-8"),
     ("GET", "/runs/x", "", 404, "there is no run \"x\""),
     ("GET", "/experiments/x", "", 404, "there is no experiment \"x\""),
-    ("GET", "/runs?runs=%FF&before=%FF", "", 200, ""),
+    ("GET", "/runs?runs=%FF&after=%FF", "", 200, ""),
     ("GET", "/api/v1/runs?limit=many", "", 422, "limit"),
     ("GET", "/api/v1/runs?limit=-1", "", 422, "limit"),
     ("DELETE", "/api/v1/runs", "", 405, "method DELETE is not allowed for this address"),

@@ -2,10 +2,11 @@
 
 use brewbench::auth::model::Role;
 use brewbench_wire::outcome::Outcome;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Actor, Agent, App,
+    Actor, Agent, Answer, App,
     agent::outcome,
     program::as_user,
     submit::{plan_with, submit, submit_one, text},
@@ -32,21 +33,54 @@ async fn runs_are_listed_newest_first_and_paged() {
     let list = async |query: &str| ids(&user.get(&format!("/api/v1/runs{query}")).await.ok().json());
     assert_eq!(list("").await, all);
     assert_eq!(list("?limit=2").await, all[..2]);
-    assert_eq!(list(&format!("?limit=2&before={}", all[1])).await, all[2..4]);
-    assert_eq!(list("?target=a&limit=0").await, all[..1], "at least one");
+    assert_eq!(list(&format!("?limit=2&after={}", all[1])).await, all[2..4]);
     assert_eq!(list("?target=b").await, [all[3].clone()]);
     assert_eq!(list("?phase=finished").await, all);
     assert_eq!(list("?phase=queued").await, Vec::<String>::new());
     let experiment = uuid::Uuid::nil();
     assert_eq!(list(&format!("?experiment={experiment}")).await, Vec::<String>::new());
+    let (mut seen, mut query) = (Vec::new(), "?limit=2".to_owned());
+    loop {
+        let page = user.get(&format!("/api/v1/runs{query}")).await.ok().json();
+        seen.extend(ids(&page));
+        let Some(next) = page["next"].as_str() else { break };
+        query = format!("?limit=2&after={next}");
+    }
+    assert_eq!(seen, all);
+}
+
+#[tokio::test]
+async fn what_a_caller_has_is_not_sent_again() {
+    let app = App::start().await;
+    let user = app.user().await;
+    imported(&user, "a").await;
+    let first = user.get("/api/v1/runs").await.ok();
+    let tag = first.headers["etag"].to_str().expect("a tag").to_owned();
+    let again = async || {
+        let request = user.request(&Method::GET, "/api/v1/runs").header("if-none-match", format!("\"other\", {tag}"));
+        Answer::to(request).await
+    };
+    let answer = again().await;
+    assert_eq!((answer.status.as_u16(), answer.headers["etag"].to_str().ok()), (304, Some(tag.as_str())));
+    assert_eq!(answer.text(), "");
+    imported(&user, "b").await;
+    let answer = again().await.ok();
+    assert_ne!(answer.headers["etag"], tag);
+    assert_eq!(ids(&answer.json()).len(), 2);
 }
 
 #[tokio::test]
 async fn invalid_queries_are_refused_with_an_error() {
     let app = App::start().await;
     let user = app.user().await;
-    let limit = user.get("/api/v1/runs?limit=many").await.refused(422);
-    assert!(limit.contains("limit"), "{limit}");
+    for limit in ["many", "0", "1001"] {
+        let error = user.get(&format!("/api/v1/runs?limit={limit}")).await.refused(422);
+        assert!(error.contains("limit"), "{error}");
+    }
+    let typing_error = user.get("/api/v1/runs?taget=a").await.refused(422);
+    assert!(typing_error.starts_with("unknown query parameter \"taget\": it has q, target, "), "{typing_error}");
+    let none = user.get("/api/v1/sizes?limit=1").await.refused(422);
+    assert_eq!(none, "unknown query parameter \"limit\": it has none");
     let target = user.post("/api/v1/runs/import", &json!({})).await.refused(422);
     assert!(target.contains("of no known format"), "{target}");
     let none = user.get("/api/v1/compare").await.refused(422);
@@ -109,7 +143,7 @@ async fn selected_runs_stay_selected_across_pages() {
     let (_, table) = first.split_once(r#"<form id="choice""#).expect("a table");
     assert!(!first.contains(oldest.as_str()) && !table.contains(" checked"), "{first}");
     // What the button "Older" submits with one run selected.
-    let second = browser.get(&format!("/runs?runs={newest}&before={}", ids[1])).await.ok().text();
+    let second = browser.get(&format!("/runs?runs={newest}&after={}", ids[1])).await.ok().text();
     let (_, table) = second.split_once(r#"<form id="choice""#).expect("a table");
     let boxes: Vec<_> = table.split("<input").skip(1).filter_map(|part| part.split('>').next()).collect();
     let checked: Vec<_> = boxes.iter().filter(|tag| tag.contains(" checked")).collect();

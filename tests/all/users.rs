@@ -283,7 +283,7 @@ async fn the_audit_log_is_paged_and_exported_safely_for_spreadsheets() {
         let list = admin.get(&format!("/api/v1/audit?{query}")).await.ok().json();
         objects.extend(list["entries"].as_array().expect("a list").iter().map(|entry| text(&entry["object"])));
         let Some(next) = list["next"].as_i64() else { break };
-        query = format!("action=agent+key+created&limit=2&before={next}");
+        query = format!("action=agent+key+created&limit=2&after={next}");
     }
     assert_eq!(objects, ["c", "<script>", "=cmd|' /C calc'!A0"]);
     let csv = admin.get("/api/v1/audit/export?format=csv&action=agent+key+created").await.ok();

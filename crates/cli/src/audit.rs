@@ -28,20 +28,20 @@ pub enum Audit {
         /// Last day to list (UTC)
         #[arg(long, value_name = "DAY")]
         to: Option<String>,
-        /// Only entries older than the one with this id
+        /// Only entries after the one with this id in the list, for the next page
         #[arg(long, value_name = "ID")]
-        before: Option<i64>,
+        after: Option<i64>,
         /// Maximum number of entries, up to 1000
         #[arg(long, default_value_t = 100)]
-        limit: i64,
+        limit: u32,
     },
 }
 
 impl Audit {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self::List { common, actor, action, from, to, before, limit } = self;
-        let wanted = AuditFilter { actor, action, from, to, before, limit: Some(limit) };
+        let Self::List { common, actor, action, from, to, after, limit } = self;
+        let wanted = AuditFilter { actor, action, from, to, after, limit: Some(limit) };
         let client = common.connect()?.client;
         let list: EntryList = client.json(client.request(Method::GET, "api/v1/audit").query(&wanted)).await?;
         common.print(&list, |list| rows(&list.entries))

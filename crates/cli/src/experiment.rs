@@ -32,9 +32,9 @@ pub enum Experiment {
         /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Only experiments submitted before this one
+        /// Only experiments after this one in the list, for the next page
         #[arg(long, value_name = "ID")]
-        before: Option<String>,
+        after: Option<String>,
         /// Only experiments with this label
         #[arg(long)]
         label: Option<String>,
@@ -130,7 +130,7 @@ impl Experiment {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::List { common, before, label, limit } => list(&common, before, label, limit).await?,
+            Self::List { common, after, label, limit } => list(&common, after, label, limit).await?,
             Self::Show { common, id } => show(&common, &id).await?,
             Self::Watch { common, id } => return watch(&common, &id).await,
             Self::Pause(named) => named.post("pause").await?,
@@ -146,11 +146,11 @@ impl Experiment {
     }
 }
 
-async fn list(common: &Common, before: Option<String>, label: Option<String>, limit: u32) -> anyhow::Result<()> {
+async fn list(common: &Common, after: Option<String>, label: Option<String>, limit: u32) -> anyhow::Result<()> {
     let connection = common.connect()?;
     let mut query = vec![("limit", limit.to_string())];
-    if let Some(id) = before {
-        query.push(("before", experiment_id(&connection, &id).await?.to_string()));
+    if let Some(id) = after {
+        query.push(("after", experiment_id(&connection, &id).await?.to_string()));
     }
     query.extend(label.map(|label| ("label", label)));
     let request = connection.client.request(Method::GET, "api/v1/experiments").query(&query);

@@ -15,6 +15,7 @@ use crate::{
     app::{
         db::Db,
         error::{Error, ErrorBody, QueryParams, Result},
+        paging,
         state::AppState,
     },
     auth::{
@@ -25,7 +26,7 @@ use crate::{
 };
 
 /// Entries that an export reads at a time.
-const CHUNK: i64 = 1_000;
+const CHUNK: u32 = 1_000;
 
 /// List a page of the audit log, newest entries first.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "audit", params(AuditFilter),
@@ -42,10 +43,7 @@ pub async fn list(
 pub async fn page(db: &Db, range: &Range) -> Result<EntryList> {
     // Reads one entry more than is returned, to detect a further page without counting.
     let mut entries = entries(&db.read, &Range { limit: range.limit + 1, ..range.clone() }).await?;
-    let shown = usize::try_from(range.limit).unwrap_or(usize::MAX);
-    let more = entries.len() > shown;
-    entries.truncate(shown);
-    let next = entries.last().map(|entry| entry.id).filter(|_| more);
+    let next = paging::cut(&mut entries, range.limit).map(|entry| entry.id);
     Ok(EntryList { entries, next })
 }
 
@@ -94,9 +92,8 @@ fn chunks(db: Db, range: Range) -> impl Stream<Item = Result<(bool, Vec<Entry>)>
         async move {
             let Some(range) = range else { return Ok::<_, Error>(None) };
             let entries = entries(&db.read, &range).await?;
-            let is_full = i64::try_from(entries.len()).is_ok_and(|count| count == range.limit);
-            let before = entries.last().map(|entry| entry.id).filter(|_| is_full);
-            let rest = before.map(|before| Range { before, ..range });
+            let after = entries.last().map(|entry| entry.id).filter(|_| entries.len() == range.limit as usize);
+            let rest = after.map(|after| Range { after, ..range });
             Ok(Some(((first, entries), (false, rest))))
         }
     })

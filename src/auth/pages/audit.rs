@@ -37,8 +37,8 @@ impl Page {
     }
 
     fn next(&self) -> Option<String> {
-        let before = self.list.next?.to_string();
-        Some(format!("{HERE}?{}", self.query(&[("before", &before)])))
+        let after = self.list.next?.to_string();
+        Some(format!("{HERE}?{}", self.query(&[("after", &after)])))
     }
 
     fn export(&self, format: &str) -> String {

@@ -79,17 +79,17 @@ pub async fn prune(pool: &SqlitePool, before_ms: i64) -> sqlx::Result<u64> {
 }
 
 /// Returns the time and id before which a page begins. A pruned entry was older than all others.
-async fn cursor(pool: &SqlitePool, before: i64) -> sqlx::Result<(i64, i64)> {
-    if before == i64::MAX {
+async fn cursor(pool: &SqlitePool, after: i64) -> sqlx::Result<(i64, i64)> {
+    if after == i64::MAX {
         return Ok((i64::MAX, i64::MAX));
     }
-    let row = sqlx::query!("select at from audit where id = ?", before).fetch_optional(pool).await?;
-    Ok(row.map_or((i64::MIN, i64::MIN), |row| (row.at, before)))
+    let row = sqlx::query!("select at from audit where id = ?", after).fetch_optional(pool).await?;
+    Ok(row.map_or((i64::MIN, i64::MIN), |row| (row.at, after)))
 }
 
 /// Builds the query with only the filters in use, so that each has an index that also provides the order.
 fn select(verb: &str, range: &Range, (at, id): (i64, i64)) -> QueryBuilder<Sqlite> {
-    let Range { actor, action, from_ms, until_ms, before: _, limit } = range;
+    let Range { actor, action, from_ms, until_ms, after: _, limit } = range;
     let mut sql = QueryBuilder::new(verb);
     sql.push(" id, at, actor, action, object, detail, address from audit where at >= ").push_bind(from_ms);
     sql.push(" and at < ").push_bind(until_ms);
@@ -106,7 +106,7 @@ fn select(verb: &str, range: &Range, (at, id): (i64, i64)) -> QueryBuilder<Sqlit
 
 /// Returns entries, newest first.
 pub async fn entries(pool: &SqlitePool, range: &Range) -> sqlx::Result<Vec<Entry>> {
-    let cursor = cursor(pool, range.before).await?;
+    let cursor = cursor(pool, range.after).await?;
     let rows = select("select", range, cursor).build().fetch_all(pool).await?;
     rows.iter()
         .map(|row| {
@@ -133,7 +133,7 @@ mod tests {
     use crate::{app::db, auth::audit::action::Action};
 
     fn everything() -> Range {
-        Range { actor: None, action: None, from_ms: i64::MIN, until_ms: i64::MAX, before: i64::MAX, limit: 100 }
+        Range { actor: None, action: None, from_ms: i64::MIN, until_ms: i64::MAX, after: i64::MAX, limit: 100 }
     }
 
     #[tokio::test]
@@ -171,8 +171,8 @@ mod tests {
         assert_eq!(prune(&db.write, 10_001).await.expect("pruned"), 10_000);
         let left = entries(&db.read, &everything()).await.expect("entries");
         assert_eq!(left.iter().map(|entry| entry.id).collect::<Vec<_>>(), [10_003, 10_002, 10_001]);
-        let next = entries(&db.read, &Range { before: 10_002, ..everything() }).await.expect("entries");
+        let next = entries(&db.read, &Range { after: 10_002, ..everything() }).await.expect("entries");
         assert_eq!(next.len(), 1);
-        assert!(entries(&db.read, &Range { before: 5_000, ..everything() }).await.expect("entries").is_empty());
+        assert!(entries(&db.read, &Range { after: 5_000, ..everything() }).await.expect("entries").is_empty());
     }
 }

@@ -7,10 +7,11 @@ use utoipa::IntoParams;
 use crate::{
     app::{
         error::{Error, ErrorBody, QueryParams, Result},
+        paging,
         state::AppState,
     },
     auth::caller::Read,
-    runs::{filter::RunQuery, model::RunList},
+    runs::{filter::RunQuery, model::RunPage},
 };
 
 pub(crate) const MAX_LISTED: u32 = 1_000;
@@ -25,14 +26,16 @@ pub struct Length {
 
 /// List runs, with filters, order and pages; by default all runs, newest first.
 #[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(RunQuery, Length),
-    responses((status = 200, body = RunList), (status = 422, body = ErrorBody)))]
+    responses((status = 200, body = RunPage), (status = 422, body = ErrorBody)))]
 pub async fn list(
     _: Read,
     State(state): State<AppState>,
     QueryParams(query): QueryParams<RunQuery>,
     QueryParams(length): QueryParams<Length>,
-) -> Result<Json<RunList>> {
-    let limit = length.limit.unwrap_or(100).clamp(1, MAX_LISTED);
+) -> Result<Json<RunPage>> {
+    let limit = paging::limit(length.limit, 100, MAX_LISTED)?;
     let filter = query.filter().map_err(Error::Invalid)?;
-    Ok(Json(RunList { runs: crate::runs::store::list(&state.db.rows, &filter, limit.into()).await? }))
+    let mut runs = crate::runs::store::list(&state.db.rows, &filter, i64::from(limit) + 1).await?;
+    let next = paging::cut(&mut runs, limit).map(|run| run.id.clone());
+    Ok(Json(RunPage { runs, next }))
 }

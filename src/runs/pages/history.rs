@@ -107,11 +107,11 @@ impl History {
         let asks = !query.filters().is_empty() || query.sorted().is_some();
         filter.scope = if asks { RunScope::All } else { RunScope::Ended };
         let (unfinished, running, queued) =
-            if asks || filter.before.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
+            if asks || filter.after.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
         let GroupedPage { runs: listed, names, next: older } = if asks {
             flat(state, &filter).await?
         } else {
-            groups::page(&state.db.rows, filter.before.as_ref()).await?
+            groups::page(&state.db.rows, filter.after.as_ref()).await?
         };
         let ticked = crate::runs::store::by_ids(&state.db.rows, &ids::listed(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
@@ -177,7 +177,7 @@ impl History {
 
     /// Whether this is not the first page.
     fn is_later(&self) -> bool {
-        self.filter.before.is_some()
+        self.filter.after.is_some()
     }
 
     fn is_empty(&self) -> bool {
@@ -315,7 +315,7 @@ pub struct HistoryQuery {
     open: Vec<String>,
 }
 
-/// `GET /runs?target=…&sort=…&columns=…&before=ID&runs=…`
+/// `GET /runs?target=…&sort=…&columns=…&after=ID&runs=…`
 pub async fn history(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -336,7 +336,7 @@ pub async fn live(
     QueryParams(query): QueryParams<RunQuery>,
     QueryParams(place): QueryParams<HistoryQuery>,
 ) -> Result<impl IntoResponse> {
-    let query = RunQuery { before: None, ..query };
+    let query = RunQuery { after: None, ..query };
     let key = format!("runs {query:?} {place:?} {}", caller.scope.as_str());
     let view = LiveHistory { state: state.clone(), query, place, scope: caller.scope, history: None, is_whole: true };
     live_shared::follow(&state, &caller.name, key, Topic::Everything, view)

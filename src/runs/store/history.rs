@@ -198,12 +198,12 @@ enum ListSlice {
 fn parts(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Result<Option<Vec<ListSlice>>> {
     // Every run has a submission time, and searching for one without would scan all runs.
     let missing = (filter.order.column != Column::Submitted).then_some(ListSlice::Missing(None));
-    let Some(before) = &filter.before else { return Ok(Some([ListSlice::All].into_iter().chain(missing).collect())) };
+    let Some(after) = &filter.after else { return Ok(Some([ListSlice::All].into_iter().chain(missing).collect())) };
     let figure = ordered_by(filter.order, lead);
     let place = format!("select seq, cast({figure} as real) from run where id = ?");
     let place: Option<(i64, Option<f64>)> = connection
         .prepare_cached(&place)?
-        .query_row([before.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([after.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(place.map(|(seq, figure)| match figure {
         Some(figure) => [ListSlice::Ties(figure, seq), ListSlice::Beyond(figure)].into_iter().chain(missing).collect(),

@@ -35,7 +35,7 @@ async fn the_login_page_accepts_no_other_site_as_next_page() {
         assert!(page.contains(r#"data-next="/""#) && !page.contains("evil"), "{next:?}: {page}");
     }
     let page = nobody.get("/login?next=%2Fruns%3Fbefore%3Dx").await.ok().text();
-    assert!(page.contains(r#"data-next="/runs?before=x""#), "{page}");
+    assert!(page.contains(r#"data-next="/runs?after=x""#), "{page}");
 }
 
 #[tokio::test]

@@ -123,7 +123,7 @@ async fn the_history_can_be_filtered_sorted_and_paged() {
     tab.wait_for_path("/runs?sort=-rps").await;
     let rows = cells(&tab, "#choice tbody tr").await;
     assert!(rows.len() == 6 && rows[..3].iter().all(|row| row[0].starts_with("quick")), "{rows:?}");
-    tab.go(&format!("/runs?sort=-rps&before={}", ids[0])).await;
+    tab.go(&format!("/runs?sort=-rps&after={}", ids[0])).await;
     tab.shows(".choice + input + nav, nav[aria-label='Pages']", "First").await;
     tab.go("/runs?target=nobody").await;
     tab.shows("#choice h2", "No matching runs").await;

@@ -229,7 +229,7 @@ impl World {
         map.add(
             Role::Admin,
             &[
-                ("runs-older", &format!("/runs?before={}", imports[4])),
+                ("runs-older", &format!("/runs?after={}", imports[4])),
                 ("runs-label", &format!("/runs/label?runs={},{}", runs[0], runs[1])),
                 ("runs-delete", &format!("/runs/delete?runs={},{}", runs[0], runs[1])),
                 ("run", &format!("/runs/{}", runs[0])),

@@ -4,7 +4,7 @@ use brewbench::{
     live::status::{Now, RunNow},
     runs::{
         filter::RunQuery,
-        model::{Run as RunData, RunList},
+        model::{Run as RunData, RunPage},
     },
 };
 use clap::Args;
@@ -65,9 +65,9 @@ pub struct List {
     /// Sort by a metric: `p99` sorts ascending, `-rps` descending
     #[arg(long, allow_hyphen_values = true)]
     sort: Option<String>,
-    /// Only runs after this one in the list, given by its full id, to fetch the next page
+    /// Only runs after this one in the list, given by its full id, for the next page
     #[arg(long)]
-    before: Option<String>,
+    after: Option<String>,
     /// Maximum number of runs
     #[arg(long, default_value_t = 100)]
     limit: u32,
@@ -77,7 +77,7 @@ impl List {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, search: q, experiment, target, target_version: version, kind, size, scenario, .. } = self;
-        let Self { agent, engine, label, created_by, phase, verdict, from, to, sort, before, limit, .. } = self;
+        let Self { agent, engine, label, created_by, phase, verdict, from, to, sort, after, limit, .. } = self;
         let connection = common.connect()?;
         let experiment = match experiment {
             Some(id) => Some(experiment_id(&connection, &id).await?.to_string()),
@@ -100,18 +100,18 @@ impl List {
             from,
             to,
             sort,
-            before,
+            after,
         };
         let request = connection.client.request(Method::GET, "api/v1/runs");
         let request = request.query(&wanted).query(&[("limit", limit)]);
-        let list: RunList = connection.client.json(request).await?;
+        let list: RunPage = connection.client.json(request).await?;
         let now = if list.runs.iter().all(RunData::has_ended) {
             None
         } else {
             connection.client.get("api/v1/runs/now").await.ok()
         };
         let now: Vec<RunNow> = now.map_or_else(Vec::new, |now: Now| now.running);
-        let is_filtered = !wanted.filters().is_empty() || wanted.before.is_some();
+        let is_filtered = !wanted.filters().is_empty() || wanted.after.is_some();
         common.print(&list, |list| match list.runs.as_slice() {
             [] if is_filtered => "no matching runs\n".to_owned(),
             runs => table::runs_now(runs, &now),

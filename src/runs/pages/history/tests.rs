@@ -60,7 +60,7 @@ fn the_table_is_a_form_that_leads_to_the_comparison() {
     };
     assert!(!box_of("servy-1").contains(" checked") && box_of("servy-2").contains(" checked"));
     assert!(box_of("old-1").contains(" checked"), "runs ticked on another page stay ticked");
-    assert!(html.contains(r#"formaction="/runs" name="before" value="servy-1""#), "{html}");
+    assert!(html.contains(r#"formaction="/runs" name="after" value="servy-1""#), "{html}");
     assert!(html.contains("/runs/live?runs=servy-2&#38;runs=old-1"), "{html}");
 }
 
