@@ -1,8 +1,8 @@
 //! A dashboard that benchmarks HTTP servers: the server, its pages and its API. The commands are in the crate
 //! `brewbench-cli`, which makes the program of it.
 //!
-//! The modules in dependency order; each uses only those before it. `ARCHITECTURE.md` has the details and the
-//! exceptions.
+//! The modules in dependency order; each uses only those before it. `docs/contributing/architecture.md` has the
+//! details and the exceptions.
 //!
 //! - [`app`]: the process: configuration, database, listener, TLS, logs, errors, rate limits, shared state.
 //! - [`web`]: what pages share: shell, assets, formatting, chart parts, security headers.

@@ -139,7 +139,8 @@ async fn a_target_that_refuses_sigterm_is_killed() {
 async fn a_target_that_never_listens_is_a_failure() {
     let Some(bench) = Bench::new("deaf").await else { return };
     let (reason, outcome) = failure(&bench, "deaf", "timeout_s = 0.3", Cause::TargetNotReady).await;
-    let expected = "target deaf: no response to GET / with status 200 within 0.3 s: connections are refused";
+    let expected = "target deaf: no response to GET / with status 200 within 0.3 s: connections are refused; \
+        raise ready.timeout_s if it starts slowly";
     assert_eq!(reason, expected);
     assert!(outcome.target_log.contains("unruly is deaf"));
     assert_eq!(outcome.enforced, bench.work.sandbox.mechanisms());

@@ -4,7 +4,7 @@
 //! folder, so that two servers never share one file.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
     time::Duration,
@@ -108,6 +108,11 @@ pub enum OpenError {
         "the database {0} was written by a newer brewbench (migration {1}); upgrade this program or restore an older backup"
     )]
     Newer(PathBuf, i64),
+    /// There is no copy to go back to.
+    #[error(
+        "the database can't be copied to {0} before it is updated: {1}; nothing was changed, free space on this disk"
+    )]
+    Copy(PathBuf, sqlx::Error),
     /// A migration failed.
     #[error("the database {0} can't be migrated: {1}")]
     Migration(PathBuf, MigrateError),
@@ -162,7 +167,7 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         })
         .max_connections(1);
     let write = write.connect_with(options.clone()).await.map_err(sqlite)?;
-    announce_update(&write).await;
+    copy_before_update(&write, &file).await?;
     MIGRATIONS.run(&write).await.map_err(|fault| match fault {
         MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
         other => OpenError::Migration(file.clone(), other),
@@ -177,13 +182,24 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     Ok(Db { read, rows, write, log_is_lost })
 }
 
-/// Logs that a database of an earlier version is updated, which takes minutes with a million runs.
-async fn announce_update(write: &SqlitePool) {
+/// Copies a database of an earlier version, and says that it is updated, which takes minutes with a million runs.
+async fn copy_before_update(write: &SqlitePool, file: &Path) -> Result<(), OpenError> {
     // A new database has no such table.
     let applied = sqlx::query_scalar("select max(version) from _sqlx_migrations").fetch_one(write).await;
-    if let Some(from) = applied.ok().flatten().filter(|version: &i64| *version < newest()) {
-        tracing::info!(from, to = newest(), "updating the database; if this is interrupted, the next start continues");
+    let Some(from) = applied.ok().flatten().filter(|version: &i64| *version < newest()) else { return Ok(()) };
+    let copy = open_mark::with_suffix(file, &format!(".before-update-{from:04}"));
+    // An earlier start may have been interrupted.
+    match fs::remove_file(&copy) {
+        Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(OpenError::Folder(copy, fault)),
+        _ => {}
     }
+    data_folder::make_file(&copy).map_err(|fault| OpenError::Folder(copy.clone(), fault))?;
+    let name = copy.to_string_lossy().into_owned();
+    let copied = sqlx::query("vacuum into ?").bind(name).execute(write).await;
+    copied.map_err(|fault| OpenError::Copy(copy.clone(), fault))?;
+    let (to, copy) = (newest(), copy.display());
+    tracing::info!(from, to, %copy, "updating the database; if this is interrupted, the next start continues");
+    Ok(())
 }
 
 /// Fails if a server has run on this folder and the database is missing or empty: that is a loss, not a new server.

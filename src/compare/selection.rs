@@ -93,7 +93,7 @@ pub struct Subject {
     pub target: String,
     /// Its version.
     pub version: Option<String>,
-    /// How it was provided: `process` or `url`; null if unknown, or if targets are not compared.
+    /// How it was provided: `process`, `container`, `vm`, `url` or `kubernetes`; null if unknown, or if targets are not compared.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub kind: Option<TargetKind>,

@@ -72,7 +72,9 @@ pub async fn insert_agent(
     .execute(&mut *transaction)
     .await?;
     if done.rows_affected() == 0 {
-        return Err(Error::Conflict(format!("an agent {name:?} already exists; choose another name")));
+        return Err(Error::Conflict(format!(
+            "an agent {name:?} already exists; choose another name, or delete that agent if its key is lost: its runs stay"
+        )));
     }
     audit::record(&mut transaction, act).await?;
     Ok(transaction.commit().await?)

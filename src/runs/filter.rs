@@ -22,7 +22,7 @@ pub struct RunQuery {
     /// Only runs of this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Only runs of targets of this kind: `process` or `url`.
+    /// Only runs of targets of this kind: `process`, `container`, `vm`, `url` or `kubernetes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Only runs with this machine size, by name.

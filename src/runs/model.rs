@@ -63,7 +63,7 @@ pub struct Run {
     pub agent: Option<String>,
     /// The load generator; null if not yet known.
     pub engine: Option<Engine>,
-    /// How the target was provided: `process` or `url`; null if not yet known.
+    /// How the target was provided: `process`, `container`, `vm`, `url` or `kubernetes`; null if not yet known.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub target_kind: Option<TargetKind>,

@@ -32,7 +32,7 @@ pub struct TrendCell {
     pub load: Option<String>,
     /// The load generator and its version; null if unknown.
     pub engine: Option<String>,
-    /// How the target was provided: `process` or `url`; null if unknown.
+    /// How the target was provided: `process`, `container`, `vm`, `url` or `kubernetes`; null if unknown.
     #[schema(value_type = Option<String>)]
     pub kind: Option<TargetKind>,
     /// The agent; null for imports.

@@ -152,7 +152,10 @@ fn gzip(content: &[u8]) -> Bytes {
 mod tests {
     use std::{fs, path::Path};
 
-    use axum::http::header::CONTENT_LENGTH;
+    use axum::http::{
+        HeaderName,
+        header::{CONTENT_LENGTH, IF_NONE_MATCH},
+    };
     use tower::ServiceExt;
 
     use super::*;

@@ -43,7 +43,8 @@ impl QueryNames {
         let query = request.uri().query()?;
         let method = if request.method() == Method::HEAD { Method::GET } else { request.method().clone() };
         let known = self.0.get(&(method, path.as_str().to_owned()))?;
-        let (name, _) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| known.iter().all(|own| own != name))?;
+        let (name, _) =
+            form_urlencoded::parse(query.as_bytes()).find(|(name, _)| known.iter().all(|own| own != name))?;
         let list = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
         Some(Error::Invalid(format!("unknown query parameter {name:?}: {list}")))
     }

@@ -101,6 +101,16 @@ async fn databases_of_all_earlier_versions_are_migrated_to_the_current_schema() 
         assert_eq!(applied(&old).await, applied(&new).await, "{}", fixture.display());
         let runs = brewbench::runs::store::list(&old.rows, &Filter::default(), 100).await.expect("runs");
         assert!(runs.len() >= 3, "{}", fixture.display());
+        old.close().await;
+        let number = fixture.file_stem().expect("a number").to_string_lossy().into_owned();
+        let copy = folder.path().join(format!("brewbench.db.before-update-{number}"));
+        if number.parse::<i64>().is_ok_and(|number| number < db::newest()) {
+            let copy = db::open_existing(&copy).await.expect("a copy");
+            let newest = sqlx::query_scalar("select max(version) from _sqlx_migrations").fetch_one(&copy).await;
+            assert_eq!(newest.ok(), number.parse::<i64>().ok(), "{}", fixture.display());
+        } else {
+            assert!(!copy.exists(), "{}", fixture.display());
+        }
     }
 }
 

@@ -95,7 +95,9 @@ pub async fn answer(at: &Endpoint, ready: &Ready) -> Result<(), String> {
     let seen = seen.unwrap_or_else(|| at.silence().to_owned());
     let Ready { path, status, .. } = ready;
     let seconds = ready.timeout().as_secs_f64();
-    Err(format!("no response to GET {path} with status {status} within {seconds} s: {seen}"))
+    Err(format!(
+        "no response to GET {path} with status {status} within {seconds} s: {seen}; raise ready.timeout_s if it starts slowly"
+    ))
 }
 
 /// The checked parts of a response.

@@ -130,11 +130,12 @@ impl Demo {
         let state = self.data.join("agent");
         let mut options = self.tools.clone().hurried().profiling().options(server.local_url(), Some(key), state)?;
         let has_container = self.offer_container(&mut options).await?;
-        let client = Client::new(&server.local_url(), Some(token))?;
+        let client = Client::new(&server.local_url(), Some(token.clone()))?;
         let (events, db) = (server.state.events.clone(), server.state.db.clone());
         let site = server.state.public_url.clone();
         if let Some(link) = invite {
             eprintln!("dashboard: {site}\nregister:  {link}");
+            eprintln!("commands:  export BREWBENCH_URL={site} BREWBENCH_TOKEN={token}");
         }
         let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
@@ -218,7 +219,9 @@ impl Demo {
         if !self.json {
             let ids: Vec<_> = ended.runs.iter().map(|run| run.id.clone()).collect();
             println!("\n{}", compare::text(&compare::fetch(client, &[("runs", joined(&ids))]).await?));
-            println!("comparison: {}", ended.url);
+            if !self.once {
+                println!("comparison: {}", ended.url);
+            }
         }
         Ok(FinishedExperiment { experiment: ended.experiment.id, url: ended.url, runs: ended.runs })
     }

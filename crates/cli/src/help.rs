@@ -24,6 +24,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "backup",
             "restore",
             "check",
+            "config",
             "completions",
         ],
     ),

@@ -10,6 +10,7 @@ pub mod bisect;
 pub mod check;
 pub mod common;
 pub mod compare;
+pub mod config_file;
 pub mod connection;
 pub mod demo;
 pub mod difference;
@@ -51,10 +52,10 @@ pub mod webhook;
 use std::process::ExitCode;
 
 use brewbench::app::logs::Log;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use tracing::level_filters::LevelFilter;
 
-use crate::demo::Demo;
+use crate::{config_file::Configured, demo::Demo};
 
 /// Benchmark and compare HTTP servers.
 #[derive(Debug, Parser)]
@@ -146,6 +147,9 @@ enum Command {
     Check(check::Check),
     /// Show or set how long time series are kept
     Retention(retention::RetentionCommand),
+    /// Check the configuration file of server and agent
+    #[command(subcommand)]
+    Config(config_file::Config),
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -154,9 +158,20 @@ enum Command {
 }
 
 impl Cli {
-    /// Parses the arguments of the program.
+    /// Parses the arguments of the program, with what the configuration file adds.
     pub fn parse_arguments() -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&help::grouped(Self::command()).try_get_matches()?)
+        let mut root = help::grouped(config_file::root());
+        let Configured { line, file } = match config_file::configured(std::env::args_os().collect()) {
+            Ok(configured) => configured,
+            Err(fault) => return Err(root.error(ErrorKind::InvalidValue, fault)),
+        };
+        let parsed = root.try_get_matches_from(line).and_then(|matches| Self::from_arg_matches(&matches));
+        if let (Err(fault), Some(file)) = (&parsed, file)
+            && fault.use_stderr()
+        {
+            eprintln!("with the settings of {}:", file.display());
+        }
+        parsed
     }
 
     /// Returns the log format; only long-running commands have a flag for it.
@@ -211,6 +226,7 @@ impl Cli {
             Command::Restore(restore) => restore.run().await?,
             Command::Check(check) => return check.run().await,
             Command::Retention(rule) => rule.run().await?,
+            Command::Config(config) => config.run()?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), "brewbench", &mut std::io::stdout());
             }

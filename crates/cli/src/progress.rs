@@ -88,5 +88,9 @@ fn print(progress: &Progress, printed: &mut Option<usize>) {
         return;
     }
     let left = progress.remaining_s.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
-    eprintln!("{} of {} runs finished{left}", progress.ended, progress.total);
+    if progress.ended == progress.total && progress.state == ExperimentState::InProgress {
+        eprintln!("{} runs finished, deciding what to measure next", progress.ended);
+    } else {
+        eprintln!("{} of {} runs finished{left}", progress.ended, progress.total);
+    }
 }

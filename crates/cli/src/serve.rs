@@ -87,7 +87,7 @@ impl Serve {
             webhooks_to,
             tls_cert,
             tls_key,
-            log: _,
+            log,
             max_summary_bytes,
             agent_silence: silence,
             lease,
@@ -115,9 +115,9 @@ impl Serve {
         }
         let end = signals::end();
         let server = Server::start(config, CancellationToken::new()).await?;
-        eprintln!("brewbench listens on {}, open {}", server.address, server.state.public_url);
+        say(log, &format!("brewbench listens on {}, open {}", server.address, server.state.public_url));
         if server.has_no_users().await? {
-            eprintln!("no users yet; {}", first_steps(&server).await?);
+            say(log, &format!("no users yet; {}", first_steps(&server).await?));
         }
         if !local_agent {
             let server_end = server.state.shutdown.clone();
@@ -131,6 +131,14 @@ impl Serve {
         let state = server.state.config.data.join("agent");
         let options = tools.options(server.local_url(), Some(key), state)?;
         with_agent(server, options, end).await
+    }
+}
+
+/// Prints a line of the start: for people whatever the level of the logs, for programs as one of them.
+fn say(log: Log, line: &str) {
+    match log {
+        Log::Text => eprintln!("{line}"),
+        Log::Json => tracing::info!("{line}"),
     }
 }
 

@@ -29,7 +29,7 @@ pub struct List {
     /// Only runs of this target version
     #[arg(long)]
     target_version: Option<String>,
-    /// Only runs of targets of this kind: process or url
+    /// Only runs of targets of this kind: process, container, vm, url or kubernetes
     #[arg(long)]
     kind: Option<String>,
     /// Only runs at this machine size

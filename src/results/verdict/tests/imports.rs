@@ -91,10 +91,8 @@ fn connections_of_wrk_that_are_not_in_requests_make_an_import_suspect() {
     // wrk2 sends at a rate.
     let calibrated =
         with_mean("4.90ms").replace("  Thread Stats", "  Thread calibration: mean lat.: 1.1ms\n  Thread Stats");
-    let recorded = with_mean("4.90ms").replace(
-        "  300000 requests",
-        "  Latency Distribution (HdrHistogram - Recorded Latency)\n  300000 requests",
-    );
+    let recorded = with_mean("4.90ms")
+        .replace("  300000 requests", "  Latency Distribution (HdrHistogram - Recorded Latency)\n  300000 requests");
     for text in [calibrated, recorded] {
         let Judgement { verdict, reasons } = judged(&text);
         let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.as_str()).collect();
