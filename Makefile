@@ -6,10 +6,14 @@ TOOLS  := $(CURDIR)/.tools/bin
 K6     := go.k6.io/k6@v1.8.1
 MDBOOK := 0.5.4
 PY_SPY := 0.4.3
+ZIG    := ziglang==0.17.1 cargo-zigbuild==0.24.1
+NFPM   := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
+ABOUT  := 0.9.3
+CYCLONEDX := 0.5.9
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build-demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 wrk chromium network podman perf py-spy guest kubernetes test-kubernetes valgrind
+.PHONY: help demo build-demo build install release test-release test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 wrk chromium network podman perf py-spy guest kubernetes test-kubernetes valgrind release-tools
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,10 +32,15 @@ build: assets ## Build the program and the bundled targets in release mode
 	@scripts/install-targets.sh $(TARGET)/release
 
 install: build ## Install program, targets and systemd units: make install PREFIX=/usr/local DESTDIR=
-	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" deploy/install.sh $(TARGET)/release deploy agents/deploy
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" deploy/install.sh $(TARGET)/release
 
-dist: build ## Pack a release archive that runs without Rust, Go or Node: make dist TO=folder
-	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
+release: assets release-tools ## Build archives, packages and images for x86_64 and aarch64: make release TO=folder ARCH=x86_64
+	@K6=$(K6) scripts/release.sh "$(TARGET)" "$(or $(TO),$(TARGET)/dist)" $(ARCH)
+
+test-release: network podman release-tools ## Install, use, upgrade and remove what `make release` has built, as root: make test-release TO=folder
+	@test -d .tools/bookworm || { echo "bookworm: debootstrap into .tools/bookworm" >&2; rm -rf .tools/bookworm.part && \
+	  debootstrap --variant=minbase --include=systemd,man-db bookworm .tools/bookworm.part >/dev/null && mv .tools/bookworm.part .tools/bookworm; }
+	@scripts/test-release.sh "$(or $(TO),$(TARGET)/dist)" .tools/bookworm
 
 test: assets k6 wrk chromium network podman perf py-spy guest ## Run all checks, with real k6 and a real browser, or a part: make test PART=lint, server or agents
 	@scripts/test.sh $(TARGET) $(PART)
@@ -133,3 +142,17 @@ test-kubernetes: kubernetes network k6 ## Run the tests with a Kubernetes cluste
 valgrind: ## Install Debian's valgrind unless it is installed
 	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind >/dev/null; }
+
+release-tools: ## Install Zig, nfpm, cargo-about and cargo-cyclonedx into .tools, Debian's buildah, debootstrap, rpm and qemu-user-static
+	@test -x .tools/zig/bin/cargo-zigbuild || { echo "zig: pip install $(ZIG) into .tools/zig" >&2; \
+	  /usr/bin/python3 -m pip --version >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-pip >/dev/null; }; \
+	  /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --target .tools/zig $(ZIG); }
+	@command -v nfpm >/dev/null || { echo "nfpm: go install $(NFPM) into .tools/bin" >&2; GOBIN=$(TOOLS) nice go install $(NFPM); }
+	@command -v cargo-about >/dev/null || { echo "cargo-about: cargo install cargo-about $(ABOUT) into .tools/bin" >&2; \
+	  $(CARGO) install --quiet --locked --debug --root .tools cargo-about@$(ABOUT); }
+	@command -v cargo-cyclonedx >/dev/null || { echo "cargo-cyclonedx: cargo install cargo-cyclonedx $(CYCLONEDX) into .tools/bin" >&2; \
+	  $(CARGO) install --quiet --locked --debug --root .tools cargo-cyclonedx@$(CYCLONEDX); }
+	@rustup --quiet target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+	@{ command -v buildah && command -v debootstrap && command -v rpm && command -v qemu-aarch64-static; } >/dev/null || { \
+	  echo "buildah, debootstrap, rpm, qemu-aarch64-static: apt-get install buildah debootstrap rpm qemu-user-static" >&2; apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah debootstrap rpm qemu-user-static >/dev/null; }
