@@ -72,8 +72,7 @@ async fn not_ready_reason(state: &AppState) -> Option<&'static str> {
 /// Whether the disk has space for results.
 /// A rolled-back transaction would not show this, because SQLite writes on commit; hence the unnamed temporary file.
 fn has_space(data: &Path) -> io::Result<bool> {
-    let disk = statvfs(data)?;
-    if disk.blocks_available() * disk.fragment_size() < MIN_FREE {
+    if free_bytes(data)? < MIN_FREE {
         return Ok(false);
     }
     match tempfile::tempfile_in(data).and_then(|mut probe| probe.write_all(&vec![0; PROBE])) {
@@ -81,6 +80,12 @@ fn has_space(data: &Path) -> io::Result<bool> {
         Err(fault) if matches!(fault.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Ok(false),
         Err(fault) => Err(fault),
     }
+}
+
+/// Returns the space on the disk of the data folder that the server can use, bytes.
+pub(super) fn free_bytes(data: &Path) -> io::Result<u64> {
+    let disk = statvfs(data)?;
+    Ok(disk.blocks_available() * disk.fragment_size())
 }
 
 /// Logs the cause and returns only the message, because the endpoint is public.

@@ -19,6 +19,7 @@ use prometheus_client::{
     },
     registry::Registry,
 };
+use tokio::task::spawn_blocking;
 
 use crate::{
     app::{
@@ -29,7 +30,7 @@ use crate::{
     },
     auth::caller::Read,
     fleet::{self, model::Agent, presence::Presence},
-    maintenance,
+    maintenance::{self, health},
 };
 
 /// The content type of the format.
@@ -100,6 +101,10 @@ async fn store(registry: &mut Registry, state: &AppState) -> Result<()> {
         sizes.push((part, bytes as f64));
     }
     family(registry, "database_bytes", "Size of the database on disk: the file and its write-ahead log", "part", sizes);
+    let data = state.config.data.clone();
+    if let Ok(Ok(free)) = spawn_blocking(move || health::free_bytes(&data)).await {
+        register_gauge(registry, "disk_free_bytes", "Free space on the disk of the data folder", free as f64);
+    }
     if let Some(backup) = maintenance::store::last_backup(&state.db.read).await? {
         register_gauge(registry, "last_backup_timestamp_seconds", "When a backup was last made", seconds(backup.at_ms));
     }
