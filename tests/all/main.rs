@@ -17,6 +17,7 @@ mod colours;
 mod compare;
 mod containers;
 mod dashboard;
+mod dashboards;
 mod differences;
 mod dispatch;
 mod distributed;
