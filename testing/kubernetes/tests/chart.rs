@@ -1,4 +1,4 @@
-//! The Helm chart and the plain manifests of an agent, in a real API server.
+//! The Helm charts of server and agent, and the plain manifests of an agent in a real API server.
 
 use std::{
     fs,
@@ -63,6 +63,18 @@ fn the_plain_manifests_are_those_of_the_chart() {
     }
     let committed = fs::read_to_string(&file).expect("the manifests");
     assert_eq!(committed, rendered, "BREWBENCH_WRITE_DOCS=1 writes it");
+}
+
+#[test]
+fn the_chart_of_the_server_has_one_writer_and_a_backup() {
+    let Some(helm) = helm() else { return };
+    let chart = "deploy/kubernetes/server-chart";
+    let values = ["--set", "host=bench.example.com,backup.enabled=true,backup.tokenSecret=backup"];
+    run(&helm, &[&["lint", "--strict", chart][..], &values].concat());
+    let rendered = run(&helm, &[&["template", "brewbench", chart, "--kube-version", "1.36.3"][..], &values].concat());
+    for part in ["kind: Deployment", "replicas: 1", "type: Recreate", "kind: Ingress", "kind: CronJob"] {
+        assert!(rendered.contains(part), "{part}: {rendered}");
+    }
 }
 
 /// A volume belongs to root, and its group may write to it: the agent would refuse it as a state folder.
