@@ -25,7 +25,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "restore",
             "check",
             "config",
+            "health",
             "completions",
+            "man",
         ],
     ),
 ];

@@ -21,6 +21,7 @@ pub mod experiment;
 mod files;
 pub mod fleet;
 pub mod gate;
+pub mod health;
 mod help;
 pub mod invite;
 pub mod limits;
@@ -49,7 +50,7 @@ pub mod trend;
 pub mod user;
 pub mod webhook;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use brewbench::app::logs::Log;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
@@ -57,9 +58,15 @@ use tracing::level_filters::LevelFilter;
 
 use crate::{config_file::Configured, demo::Demo};
 
+/// A release names its commit, too.
+const VERSION: &str = match option_env!("BREWBENCH_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Benchmark and compare HTTP servers.
 #[derive(Debug, Parser)]
-#[command(name = "brewbench", version, max_term_width = 100)]
+#[command(name = "brewbench", version = VERSION, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -145,6 +152,8 @@ enum Command {
     Restore(restore::Restore),
     /// Check the database of a data folder
     Check(check::Check),
+    /// Check whether a server can store results
+    Health(health::Health),
     /// Show or set how long time series are kept
     Retention(retention::RetentionCommand),
     /// Check the configuration file of server and agent
@@ -154,6 +163,11 @@ enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write a man page for each command into a folder
+    Man {
+        /// The folder
+        folder: PathBuf,
     },
 }
 
@@ -225,11 +239,13 @@ impl Cli {
             Command::Backup(backup) => backup.run().await?,
             Command::Restore(restore) => restore.run().await?,
             Command::Check(check) => return check.run().await,
+            Command::Health(health) => health.run().await?,
             Command::Retention(rule) => rule.run().await?,
             Command::Config(config) => config.run()?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), "brewbench", &mut std::io::stdout());
             }
+            Command::Man { folder } => clap_mangen::generate_to(Self::command(), folder)?,
         }
         Ok(ExitCode::SUCCESS)
     }
