@@ -1,16 +1,17 @@
 //! The commands, as users and scripts call them.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use brewbench::auth::model::Role;
 use brewbench_cli::Cli;
 use brewbench_wire::now_ms;
 use clap::CommandFactory;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::{
     Agent, App,
-    program::{Output, as_user, brewbench},
+    program::{Output, Running, as_user, brewbench},
     submit::{plan, submit, text},
     summaries::{good, path, target_down},
 };
@@ -39,7 +40,7 @@ async fn login_stores_address_and_token_for_the_owner_only() {
     let mode = stored.metadata().expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let list = Output::of(in_config(&["run", "list", "--json"])).await.json();
-    assert_eq!(list, json!({"runs": []}));
+    assert_eq!(list, json!({"runs": [], "next": null}));
 
     // The environment takes precedence, and a stored token is not sent to another server.
     let mut command = in_config(&["run", "list"]);
@@ -356,7 +357,7 @@ async fn commands_list_and_remove_what_the_pages_do() {
     assert!(list.contains(short) && list.contains("hash: fast") && list.contains("0/1"), "{list}");
     assert!(list.contains("\n  No result yet\n") && list.lines().all(|line| line.chars().count() <= 80), "{list}");
     let list = run(&["experiment", "list", "--limit", "5", "--after", &experiment, "--json"]).await.json();
-    assert_eq!(list, json!({"experiments": []}));
+    assert_eq!(list, json!({"experiments": [], "next": null}));
     for name in [short, "last", &experiment] {
         let shown = run(&["experiment", "show", name, "--json"]).await.json();
         assert_eq!(shown["experiment"]["id"], experiment, "{name}");
@@ -386,4 +387,48 @@ fn every_flag_of_the_services_has_a_variable() {
             assert!(flag.get_env().is_some(), "{service} --{}", flag.get_long().unwrap_or_default());
         }
     }
+}
+
+#[tokio::test]
+async fn services_read_their_settings_from_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("brewbench.toml");
+    let with_file = |text: &str, arguments: &[&str]| {
+        fs::write(&file, text).expect("a file");
+        let mut command = brewbench(arguments);
+        command.env("BREWBENCH_CONFIG", &file);
+        command
+    };
+    let data = folder.path().join("data");
+    let settings =
+        format!("[server]\nlisten = \"127.0.0.2:0\"\ndata = {:?}\nlog = \"json\"\n", data.display().to_string());
+    let mut server = Running::start(with_file(&settings, &["serve", "--log=text"]));
+    assert!(server.wait_for("brewbench listens on ").await.starts_with("127.0.0.2:"), "{}", server.stderr());
+    server.signal(Signal::SIGTERM);
+    assert!(server.ended(Duration::from_secs(30)).await.success());
+    assert!(data.join("brewbench.db").exists());
+
+    let valid = Output::of(with_file(&settings, &["config", "check"])).await.ok();
+    assert_eq!(valid, format!("{} is valid\n", file.display()));
+    let switch = format!("{settings}local-agent = true\ntls-cert = \"x\"\ntls-key = \"y\"\n");
+    for (text, words) in [
+        ("[server]\nlistem = \"x\"\n", "[server] has no setting \"listem\"; it has listen, data, "),
+        ("[server]\nlisten = \"x\"\n", "[server] invalid value 'x' for '--listen <LISTEN>'"),
+        ("[agent]\nnamespace = \"x\"\n", "[agent] the following required arguments were not provided"),
+        (&switch, "[server] the argument '--tls-cert <FILE>' cannot be used with"),
+    ] {
+        let fault = Output::of(with_file(text, &["config", "check"])).await.refused(1);
+        assert!(fault.contains(&file.display().to_string()) && fault.contains(words), "{fault}");
+        let service = if text.starts_with("[agent]") { "agent" } else { "serve" };
+        let fault = Output::of(with_file(text, &[service])).await.refused(2);
+        assert!(fault.contains(&file.display().to_string()), "{fault}");
+    }
+    let mut missing = brewbench(&["serve"]);
+    missing.env("BREWBENCH_CONFIG", folder.path().join("missing"));
+    let fault = Output::of(missing).await.refused(2);
+    assert!(fault.contains("missing: No such file or directory"), "{fault}");
+    let mut variable = brewbench(&["serve"]);
+    variable.env("BREWBENCH_LOCAL_AGENT", "perhaps");
+    let fault = Output::of(variable).await.refused(2);
+    assert!(fault.contains("invalid value 'perhaps' for '--local-agent'"), "{fault}");
 }

@@ -124,10 +124,10 @@ async fn commands_trust_a_private_ca_only_if_it_is_configured() {
     };
     let mut trusting = list();
     trusting.env("SSL_CERT_FILE", &proxy.ca);
-    assert_eq!(Output::of(trusting).await.json(), json!({"runs": []}));
+    assert_eq!(Output::of(trusting).await.json(), json!({"runs": [], "next": null}));
     let mut configured = list();
     configured.arg("--ca-file").arg(&proxy.ca).env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/nonexistent");
-    assert_eq!(Output::of(configured).await.json(), json!({"runs": []}));
+    assert_eq!(Output::of(configured).await.json(), json!({"runs": [], "next": null}));
 
     let other = Proxy::start(&app).await;
     let mut deceived = list();
@@ -163,7 +163,7 @@ async fn a_login_stores_the_ca_file() {
     let mut login = alone(&["login", &proxy.url, "--token", &token, "--ca-file"]);
     login.arg(ca).current_dir(folder);
     Output::of(login).await.ok();
-    assert_eq!(Output::of(alone(&["run", "list", "--json"])).await.json(), json!({"runs": []}));
+    assert_eq!(Output::of(alone(&["run", "list", "--json"])).await.json(), json!({"runs": [], "next": null}));
     let other = Proxy::start(&app).await;
     let error = Output::of(alone(&["run", "list", "--url", &other.url])).await.refused(1);
     assert!(error.contains("no CA certificates"), "{error}");

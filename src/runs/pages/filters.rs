@@ -138,7 +138,7 @@ mod tests {
             target: Some("servy".to_owned()),
             verdict: Some("valid".to_owned()),
             sort: Some("-rps".to_owned()),
-            before: Some("x".to_owned()),
+            after: Some("x".to_owned()),
             ..RunQuery::default()
         };
         let chips = chips(&query, Some("rps,p99"));

@@ -40,7 +40,7 @@ pub fn isolated(program: &str) -> Command {
             command.env_remove(name);
         }
     }
-    command.env("HOME", "/nonexistent").stdin(Stdio::null()).kill_on_drop(true);
+    command.env("HOME", "/nonexistent").env("BREWBENCH_CONFIG", "").stdin(Stdio::null()).kill_on_drop(true);
     // Other tests keep the machine busy.
     command.env("BREWBENCH_IDLE_TIMEOUT", "0s");
     command
