@@ -105,11 +105,20 @@ pub fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.flat_map(|line| [plain(line), "\n".to_owned()]).collect()
 }
 
-/// Adds wrapped details below each row of a table, so that both fit 80 columns. Skips empty details.
+/// Adds wrapped details below each row of a table, so that both fit 80 columns. Skips empty details. A line that starts
+/// with a space continues the row above it: the first column is a name or an id.
 pub fn with_below(table: &str, details: impl Iterator<Item = String>) -> String {
     let details = details.map(|line| if line.is_empty() { line } else { format!("  {}\n", hanging(&line, 2)) });
-    let below = [String::new()].into_iter().chain(details);
-    table.lines().zip(below).map(|(line, below)| [line, "\n", &below].concat()).collect()
+    let mut lines = table.split_inclusive('\n').peekable();
+    let mut text = String::new();
+    for below in [String::new()].into_iter().chain(details) {
+        text.extend(lines.next());
+        while let Some(rest) = lines.next_if(|line| line.starts_with(' ')) {
+            text.push_str(rest);
+        }
+        text.push_str(&below);
+    }
+    text
 }
 
 /// Replaces control characters, which a terminal would interpret.
