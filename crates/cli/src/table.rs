@@ -280,6 +280,19 @@ mod tests {
     }
 
     #[test]
+    fn details_follow_the_last_line_of_a_row_that_wraps() {
+        let long = "word ".repeat(30);
+        let rows = [["a", long.trim()], ["b", "short"]];
+        let text = with_below(
+            &table_within(60, &["name", "about"], rows.iter().map(|row| row.map(str::to_owned).to_vec())),
+            ["detail of a".to_owned(), "detail of b".to_owned()].into_iter(),
+        );
+        let starts: Vec<_> = text.lines().filter(|line| !line.starts_with("   ")).collect();
+        assert_eq!(starts.len(), 5, "{text}");
+        assert!(text.ends_with("short\n  detail of b\n") && starts[2] == "  detail of a", "{text}");
+    }
+
+    #[test]
     fn names_cannot_control_the_terminal() {
         let text = table(&["name"], ["\u{1b}[2Jgone"], |name| vec![name.to_owned()]);
         assert!(!text.contains('\u{1b}'), "{text:?}");
