@@ -8,7 +8,8 @@ clean=$(cd "$2" && pwd)
 folder=$(mktemp -d)
 world=$folder/world
 containers=
-trap 'for id in $containers; do engine rm --force --time 0 "$id" >/dev/null; done; rm -rf "$folder"' EXIT
+name=
+trap 'end $?' EXIT
 native=$(uname -m)
 version=$(basename "$release"/brewbench-*-"$native"-linux.tar.gz "-$native-linux.tar.gz" | sed 's/^brewbench-//')
 archive=brewbench-$version-$native-linux
@@ -16,14 +17,21 @@ deb=$(echo "$release/brewbench_${version}_$(dpkg --print-architecture).deb")
 rpm=$(echo "$release/brewbench-$version-1.$native.rpm")
 
 fail() {
-  echo "FAILED: $*" >&2
+  echo "$*"
   exit 1
 }
 
-# The function of a step, its time, and what it prints.
+end() {
+  [ "$1" = 0 ] || { cat "$folder/log"; echo "FAILED: $name"; } >&2
+  for id in $containers; do engine rm --force --time 0 "$id" >/dev/null; done
+  rm -rf "$folder"
+}
+
+# The name and the function of a step. Prints its time, and the lines that begin with "= ".
 step() {
+  name=$1
   begin=$(date +%s%N)
-  "$2" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; fail "$1"; }
+  "$2" >"$folder/log" 2>&1
   printf '%-58s %6d.%01d s\n' "$1" $((($(date +%s%N) - begin) / 1000000000)) $((($(date +%s%N) - begin) / 100000000 % 10))
   grep '^= ' "$folder/log" || true
 }
@@ -159,18 +167,18 @@ container() {
   image=localhost/brewbench:$version
   echo "= $(engine image inspect --format '{{.Size}}' "$image" | numfmt --to=si), user $(engine image inspect --format '{{.User}}' "$image")"
   limits="--network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
-  begin=$(date +%s%N)
+  since=$(date +%s%N)
   # shellcheck disable=SC2086
   id=$(engine run --detach $limits "$image")
   containers="$containers $id"
   until engine exec "$id" brewbench health; do sleep 0.1; done
-  echo "= the server is ready $((($(date +%s%N) - begin) / 1000000)) ms after podman run"
+  echo "= the server is ready $((($(date +%s%N) - since) / 1000000)) ms after podman run"
   engine healthcheck run "$id"
   engine exec "$id" k6 version
-  begin=$(date +%s%N)
+  since=$(date +%s%N)
   # shellcheck disable=SC2086
   engine run --rm --no-healthcheck $limits "$image" demo --duration 1s --once
-  echo "= the first comparison is ready $((($(date +%s%N) - begin) / 1000000000)) s after podman run"
+  echo "= the first comparison is ready $((($(date +%s%N) - since) / 1000000000)) s after podman run"
 }
 
 # The program for the other architecture runs in an emulator of its processor.
