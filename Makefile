@@ -8,7 +8,6 @@ MDBOOK := 0.5.4
 PY_SPY := 0.4.3
 ZIG    := ziglang==0.17.1 cargo-zigbuild==0.24.1
 NFPM   := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
-ABOUT  := 0.9.3
 CYCLONEDX := 0.5.9
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
@@ -143,13 +142,11 @@ valgrind: ## Install Debian's valgrind unless it is installed
 	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind >/dev/null; }
 
-release-tools: ## Install Zig, nfpm, cargo-about and cargo-cyclonedx into .tools, Debian's buildah, debootstrap, rpm and qemu-user-static
+release-tools: ## Install Zig, nfpm and cargo-cyclonedx into .tools, Debian's buildah, debootstrap, rpm and qemu-user-static
 	@test -x .tools/zig/bin/cargo-zigbuild || { echo "zig: pip install $(ZIG) into .tools/zig" >&2; \
 	  /usr/bin/python3 -m pip --version >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-pip >/dev/null; }; \
 	  /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --target .tools/zig $(ZIG); }
 	@command -v nfpm >/dev/null || { echo "nfpm: go install $(NFPM) into .tools/bin" >&2; GOBIN=$(TOOLS) nice go install $(NFPM); }
-	@command -v cargo-about >/dev/null || { echo "cargo-about: cargo install cargo-about $(ABOUT) into .tools/bin" >&2; \
-	  $(CARGO) install --quiet --locked --debug --root .tools cargo-about@$(ABOUT); }
 	@command -v cargo-cyclonedx >/dev/null || { echo "cargo-cyclonedx: cargo install cargo-cyclonedx $(CYCLONEDX) into .tools/bin" >&2; \
 	  $(CARGO) install --quiet --locked --debug --root .tools cargo-cyclonedx@$(CYCLONEDX); }
 	@rustup --quiet target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl

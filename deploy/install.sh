@@ -50,7 +50,7 @@ install_documents() {
   [ -d "$program/man" ] || return 0
   install -d "$root$prefix/share/man/man1" "$root$prefix/share/doc/brewbench"
   install -m 644 "$program"/man/*.1 "$root$prefix/share/man/man1/"
-  install -m 644 "$program/README.md" "$program/LICENSE" "$program/CHANGELOG.md" "$program/LICENSES.html" "$root$prefix/share/doc/brewbench/"
+  install -m 644 "$program/README.md" "$program/LICENSE" "$program/CHANGELOG.md" "$program/LICENSES.txt" "$root$prefix/share/doc/brewbench/"
   for file in $completions; do install -D -m 644 "$program/completions/$(basename "$file")" "$root$prefix/share/$file"; done
 }
 

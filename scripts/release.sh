@@ -50,8 +50,7 @@ documents() {
   "$program" completions bash >"$folder/common/completions/brewbench"
   "$program" completions fish >"$folder/common/completions/brewbench.fish"
   "$program" completions zsh >"$folder/common/completions/_brewbench"
-  cargo about generate --locked --offline --all-features --config deploy/package/about.toml --manifest-path crates/cli/Cargo.toml \
-    deploy/package/licenses.hbs >"$folder/common/LICENSES.html"
+  scripts/licenses.py brewbench-cli >"$folder/common/LICENSES.txt"
   cp -R README.md LICENSE CHANGELOG.md deploy/install.sh deploy/systemd "$folder/common/"
 }
 
@@ -88,6 +87,7 @@ image() {
     --file deploy/Containerfile --tag "localhost/brewbench:$version-$1" "$folder/image-$1" >/dev/null
   rm -f "$to/brewbench-$version-$1-image.tar"
   buildah push --quiet "localhost/brewbench:$version-$1" "docker-archive:$to/brewbench-$version-$1-image.tar:localhost/brewbench:$version"
+  buildah rmi "localhost/brewbench:$version-$1" >/dev/null
 }
 
 libraries() {

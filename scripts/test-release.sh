@@ -23,7 +23,8 @@ fail() {
 
 end() {
   [ "$1" = 0 ] || { cat "$folder/log"; echo "FAILED: $name"; } >&2
-  for id in $containers; do engine rm --force --time 0 "$id" >/dev/null; done
+  for id in $containers; do engine rm --force --volumes --time 0 "$id" >/dev/null; done
+  [ -z "$containers" ] || engine rmi "localhost/brewbench:$version" >/dev/null
   rm -rf "$folder"
 }
 
@@ -66,7 +67,7 @@ package_installs() {
   # shellcheck disable=SC2016
   inside sh -euc 'brewbench --version; id brewbench; id brewbench-agent; man -w brewbench-run-new
     test -s /usr/share/bash-completion/completions/brewbench; test -s /usr/share/zsh/site-functions/_brewbench
-    test -s /usr/share/fish/vendor_completions.d/brewbench.fish; test -s /usr/share/doc/brewbench/LICENSES.html
+    test -s /usr/share/fish/vendor_completions.d/brewbench.fish; test -s /usr/share/doc/brewbench/LICENSES.txt
     test "$(stat -c "%a %U" /etc/brewbench/agent.env)" = "600 root"
     test ! -e /etc/systemd/system/multi-user.target.wants/brewbench.service
     systemd-analyze verify /usr/lib/systemd/system/brewbench.service /usr/lib/systemd/system/brewbench-agent.service
