@@ -93,7 +93,8 @@ image() {
 libraries() {
   cargo cyclonedx --quiet --format json --manifest-path crates/cli/Cargo.toml --target x86_64-unknown-linux-musl --override-filename sbom
   find . -name sbom.json -not -path ./crates/cli/sbom.json -not -path './node_modules/*' -delete
-  mv crates/cli/sbom.json "$to/brewbench-$version.cdx.json"
+  sed "s|$PWD|.|g" crates/cli/sbom.json >"$to/brewbench-$version.cdx.json"
+  rm crates/cli/sbom.json
 }
 
 for architecture in "$@"; do
