@@ -91,7 +91,7 @@ image() {
 }
 
 libraries() {
-  cargo cyclonedx --quiet --format json --manifest-path crates/cli/Cargo.toml --target x86_64-unknown-linux-musl --override-filename sbom
+  cargo cyclonedx --quiet --format json --spec-version 1.5 --manifest-path crates/cli/Cargo.toml --target x86_64-unknown-linux-musl --override-filename sbom
   find . -name sbom.json -not -path ./crates/cli/sbom.json -not -path './node_modules/*' -delete
   sed "s|$PWD|.|g" crates/cli/sbom.json >"$to/brewbench-$version.cdx.json"
   rm crates/cli/sbom.json
