@@ -415,7 +415,7 @@ async fn services_read_their_settings_from_a_file() {
         ("[server]\nlistem = \"x\"\n", "[server] has no setting \"listem\"; it has listen, data, "),
         ("[server]\nlisten = \"x\"\n", "[server] invalid value 'x' for '--listen <LISTEN>'"),
         ("[agent]\nnamespace = \"x\"\n", "[agent] the following required arguments were not provided"),
-        (&switch, "[server] the argument '--tls-cert <FILE>' cannot be used with"),
+        (&switch, "[server] the argument '--local-agent' cannot be used with '--tls-cert <FILE>'"),
     ] {
         let fault = Output::of(with_file(text, &["config", "check"])).await.refused(1);
         assert!(fault.contains(&file.display().to_string()) && fault.contains(words), "{fault}");
