@@ -78,7 +78,8 @@ pub fn configured(mut line: Vec<OsString>) -> Result<Configured, String> {
     };
     let file = named().unwrap_or_else(|| DEFAULT.into());
     let flags = match fs::read_to_string(&file) {
-        Ok(text) => flags(&text, service, has_variable).map_err(|fault| format!("{}: {fault}", file.display()))?,
+        Ok(text) => flags(&text, service, |flag| has_variable(flag) || is_given(&line, flag))
+            .map_err(|fault| format!("{}: {fault}", file.display()))?,
         Err(fault) if fault.kind() == io::ErrorKind::NotFound && file == Path::new(DEFAULT) => Vec::new(),
         Err(_) if file.as_os_str().is_empty() => Vec::new(),
         Err(fault) => return Err(format!("{}: {fault}; {VARIABLE} names another file", file.display())),
@@ -96,11 +97,17 @@ fn has_variable(flag: &Arg) -> bool {
     flag.get_env().is_some_and(|variable| std::env::var_os(variable).is_some())
 }
 
-/// Returns the commands. A flag on the command line replaces the same one of the file, and a variable switches a flag
-/// on or off by any of the usual words.
+/// Whether a flag is on the command line, as `--flag VALUE` or `--flag=VALUE`.
+fn is_given(line: &[OsString], flag: &Arg) -> bool {
+    let name = format!("--{}", flag.get_long().unwrap_or_default());
+    let mut rests = line.iter().filter_map(|word| word.to_str()?.strip_prefix(&name));
+    rests.any(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+/// Returns the commands. A variable switches a flag on or off by any of the usual words.
 pub fn root() -> Command {
     let service = |command: Command| {
-        command.args_override_self(true).mut_args(|flag| match flag.get_action() {
+        command.mut_args(|flag| match flag.get_action() {
             ArgAction::SetTrue if flag.get_env().is_some() => flag.value_parser(BoolishValueParser::new()),
             _ => flag,
         })
@@ -184,22 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_of_the_command_line_replaces_one_of_the_file() {
-        let line =
-            ["brewbench", "serve", "--listen=1.1.1.1:1", "--profilers=perf", "--listen=2.2.2.2:2", "--profilers=pprof"];
-        let matches = root().try_get_matches_from(line).expect("a valid line");
-        let (_, serve) = matches.subcommand().expect("a command");
-        let listen: &std::net::SocketAddr = serve.get_one("listen").expect("an address");
-        assert_eq!(listen.to_string(), "2.2.2.2:2");
-        let profilers: Vec<_> = serve.get_raw("profilers").expect("profilers").collect();
-        assert_eq!(profilers, ["pprof"]);
-    }
-
-    #[test]
-    fn what_a_variable_sets_is_not_taken_from_the_file() {
-        let text = "[server]\nlisten = \"0.0.0.0:1\"\ndata = \"/srv\"\n";
-        let own = flags(text, "serve", |flag| flag.get_long() == Some("data")).expect("flags");
-        assert_eq!(own, [OsString::from("--listen=0.0.0.0:1")]);
+    fn what_a_flag_or_a_variable_sets_is_not_taken_from_the_file() {
+        let text = "[server]\nlisten = \"0.0.0.0:1\"\ndata = \"/srv\"\nprofilers = [\"perf\"]\nlease = \"9s\"\n";
+        let line = ["brewbench", "serve", "--listen", "x", "--profilers=pprof", "--leases=1s"].map(OsString::from);
+        let own = flags(text, "serve", |flag| flag.get_long() == Some("data") || is_given(&line, flag)).expect("flags");
+        assert_eq!(own, [OsString::from("--lease=9s")]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ async fn the_login_page_accepts_no_other_site_as_next_page() {
         let page = nobody.get(&format!("/login?{query}")).await.ok().text();
         assert!(page.contains(r#"data-next="/""#) && !page.contains("evil"), "{next:?}: {page}");
     }
-    let page = nobody.get("/login?next=%2Fruns%3Fbefore%3Dx").await.ok().text();
+    let page = nobody.get("/login?next=%2Fruns%3Fafter%3Dx").await.ok().text();
     assert!(page.contains(r#"data-next="/runs?after=x""#), "{page}");
 }
 
