@@ -17,6 +17,7 @@ use brewbench::{
     results::import::folder,
 };
 use brewbench_agent::target::manifest;
+use brewbench_cli::config_file;
 use reqwest::StatusCode;
 
 use crate::{
@@ -121,9 +122,15 @@ fn every_link_of_the_readme_leads_to_a_file() {
 }
 
 #[test]
-fn every_manifest_is_one() {
+fn every_manifest_and_configuration_file_is_one() {
     for (file, text) in blocks_in("toml") {
         let folder = tempfile::tempdir().expect("a folder");
+        if text.starts_with("[server]") {
+            let config = folder.path().join("brewbench.toml");
+            fs::write(&config, &text).expect("a file");
+            config_file::check(&config).unwrap_or_else(|fault| panic!("{file}: {fault}\n{text}"));
+            continue;
+        }
         fs::create_dir_all(folder.path().join("bin")).expect("a folder");
         for file in ["vmlinuz", "initrd.cpio"] {
             fs::write(folder.path().join(file), "").expect("a file");

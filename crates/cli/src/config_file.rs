@@ -46,7 +46,8 @@ impl Config {
     }
 }
 
-fn check(file: &Path) -> Result<(), String> {
+/// Checks a file; an error names the section and the setting.
+pub fn check(file: &Path) -> Result<(), String> {
     let text = fs::read_to_string(file).map_err(|fault| fault.to_string())?;
     for (section, service) in SECTIONS {
         let line = ["brewbench".into(), service.into()].into_iter().chain(flags(&text, service, |_| false)?);

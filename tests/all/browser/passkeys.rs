@@ -54,7 +54,7 @@ async fn a_registration_link_works_once_and_its_passkey_logs_in() {
     tab.click(".who form[action='/logout'] button").await;
     tab.wait_for_path("/login").await;
     tab.go("/runs?after=x").await;
-    tab.wait_for_path("/login?next=%2Fruns%3Fbefore%3Dx").await;
+    tab.wait_for_path("/login?next=%2Fruns%3Fafter%3Dx").await;
     tab.click("[data-passkey=login]").await;
     tab.wait_for_path("/runs?after=x").await;
     tab.shows(".who .sr", "Account of Ada").await;
