@@ -173,9 +173,13 @@ async fn the_demo_shows_a_bar_on_a_terminal_and_a_line_per_run_elsewhere() {
         let written = program.stderr();
         // A slow machine adds warnings.
         let lines = written.lines().map(str::trim_end).filter(|line| !line.contains(" WARN"));
-        let lines: Vec<&str> = lines.take(3).collect();
-        let starts =
-            ["dashboard: http://", "register:  http://", "measuring rust-hyper and go-nethttp: 4 runs, about "];
+        let lines: Vec<&str> = lines.take(4).collect();
+        let starts = [
+            "dashboard: http://",
+            "register:  http://",
+            "commands:  export BREWBENCH_URL=http://",
+            "measuring rust-hyper and go-nethttp: 4 runs, about ",
+        ];
         for (line, start) in lines.iter().zip(starts) {
             assert!(line.starts_with(start), "{written}");
         }
