@@ -193,12 +193,25 @@ async fn copy_before_update(write: &SqlitePool, file: &Path) -> Result<(), OpenE
         Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(OpenError::Folder(copy, fault)),
         _ => {}
     }
+    let to = newest();
+    tracing::info!(
+        from,
+        to,
+        copy = %copy.display(),
+        "copying the database, then updating it; if this is interrupted, the next start continues"
+    );
     data_folder::make_file(&copy).map_err(|fault| OpenError::Folder(copy.clone(), fault))?;
-    let name = copy.to_string_lossy().into_owned();
-    let copied = sqlx::query("vacuum into ?").bind(name).execute(write).await;
-    copied.map_err(|fault| OpenError::Copy(copy.clone(), fault))?;
-    let (to, copy) = (newest(), copy.display());
-    tracing::info!(from, to, %copy, "updating the database; if this is interrupted, the next start continues");
+    let copied = copy_into(write, &copy).await;
+    let synced = copied.and_then(|()| Ok(File::open(&copy)?.sync_all()?));
+    synced.map_err(|fault| OpenError::Copy(copy, fault))
+}
+
+/// Copies the current database into an empty file. The caller has it written to the disk.
+pub async fn copy_into(pool: &SqlitePool, file: &Path) -> sqlx::Result<()> {
+    let Some(name) = file.to_str() else {
+        return Err(sqlx::Error::Configuration(format!("{} is not UTF-8", file.display()).into()));
+    };
+    sqlx::query("vacuum into ?").bind(name).execute(pool).await?;
     Ok(())
 }
 

@@ -114,7 +114,7 @@ fn folder_of(file: &Path) -> &Path {
 pub async fn of_folder(data: &Path, to: &Path, if_exists: IfExists) -> Result<u64, BackupError> {
     let draft = Draft::beside(to, if_exists)?;
     let pool = db::open_existing(&data.join(db::FILE)).await?;
-    maintenance::store::copy(&pool, draft.file.path()).await?;
+    db::copy_into(&pool, draft.file.path()).await?;
     let bytes = draft.finish()?;
     let act = with_size(&AuditEvent::by_owner(Action::BackupMade, ""), bytes);
     // The copy is complete, so a missing audit entry is no reason to discard it.
@@ -129,7 +129,7 @@ pub async fn of_folder(data: &Path, to: &Path, if_exists: IfExists) -> Result<u6
 pub async fn for_download(pool: &SqlitePool, data: &Path) -> Result<(File, u64), BackupError> {
     let fault = |fault| BackupError::File(data.to_owned(), fault);
     let copy = tempfile::Builder::new().prefix(DOWNLOAD_PREFIX).tempfile_in(data).map_err(fault)?;
-    maintenance::store::copy(pool, copy.path()).await?;
+    db::copy_into(pool, copy.path()).await?;
     let open = move || -> io::Result<(File, u64)> {
         let file = copy.reopen()?;
         let bytes = file.metadata()?.len();

@@ -1,7 +1,4 @@
 //! SQL of maintenance: copy and check the database, count its contents, and store the retention rule.
-
-use std::path::Path;
-
 use sqlx::{Row, SqlitePool};
 
 use crate::{
@@ -11,15 +8,6 @@ use crate::{
 
 /// How many blobs are read at once.
 const BATCH: i64 = 200;
-
-/// Copies the current database into an empty file.
-pub async fn copy(pool: &SqlitePool, to: &Path) -> sqlx::Result<()> {
-    let Some(to) = to.to_str() else {
-        return Err(sqlx::Error::Configuration(format!("{} is not UTF-8", to.display()).into()));
-    };
-    sqlx::query("vacuum into ?").bind(to).execute(pool).await?;
-    Ok(())
-}
 
 /// Writes an audit entry for an operation on the database itself.
 pub async fn record(pool: &SqlitePool, act: &AuditEvent) -> sqlx::Result<()> {

@@ -49,7 +49,7 @@ async fn meanings_of_columns_can_be_corrected() {
     let page = person.get(&address).await.ok().text();
     assert!(page.contains("value=\"requests/s\"") && page.contains("value=\"ignore\""), "{page}");
     assert!(
-        page.contains("12,5") && page.contains("fewer than two of requests, rate and duration, which a run requires"),
+        page.contains("12,5") && page.contains("fewer than two of requests, rate and duration: specify the duration"),
         "{page}"
     );
     let wrong = person.get(&format!("{address}?column:Langsamste=max+kg")).await;

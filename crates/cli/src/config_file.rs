@@ -1,5 +1,5 @@
 //! The configuration file of `serve` and `agent`: a section for each, whose keys are the names of its flags.
-//! A variable goes before the file, and a flag before both.
+//! A variable overrides the file, and a flag overrides both.
 
 use std::{
     ffi::OsString,
@@ -15,7 +15,7 @@ use super::Cli;
 /// Where it is unless a variable names another one.
 const DEFAULT: &str = "/etc/brewbench/brewbench.toml";
 
-/// Names another file; empty for none.
+/// Names another file; empty to read none.
 const VARIABLE: &str = "BREWBENCH_CONFIG";
 
 /// The sections, and the commands that they configure.

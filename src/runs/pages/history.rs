@@ -13,6 +13,7 @@ use crate::{
     app::{
         error::{Error, QueryParams, Result},
         ids::{self, ExperimentId, RunId, joined},
+        paging,
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
@@ -43,7 +44,7 @@ use crate::{
     },
 };
 
-const PAGE: usize = 50;
+const PAGE: u32 = 50;
 
 /// Maximum number of unfinished runs shown; the rest is counted.
 const MAX_UNFINISHED: usize = 8;
@@ -250,11 +251,8 @@ impl History {
 
 /// Returns a page of a list that is filtered or sorted.
 async fn flat(state: &AppState, filter: &Filter) -> Result<GroupedPage> {
-    let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-    let mut runs = crate::runs::store::list(&state.db.rows, filter, limit).await?;
-    let more = runs.len() > PAGE;
-    runs.truncate(PAGE);
-    let next = runs.last().filter(|_| more).map(|run| run.id.clone());
+    let mut runs = crate::runs::store::list(&state.db.rows, filter, i64::from(PAGE) + 1).await?;
+    let next = paging::cut(&mut runs, PAGE).map(|run| run.id.clone());
     Ok(GroupedPage { runs, next, ..GroupedPage::default() })
 }
 

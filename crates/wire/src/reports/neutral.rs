@@ -33,8 +33,7 @@ impl Report {
             (Some(requests), Some(rate), None) if rate > 0.0 => (requests, rate, requests as f64 / rate * 1e3),
             (None, Some(rate), Some(ms)) => (self.not_below_failed(to_integer((rate * ms / 1e3).round()))?, rate, ms),
             _ => {
-                let what =
-                    "has fewer than two of requests, rate and duration, which a run requires: specify --duration";
+                let what = "has fewer than two of requests, rate and duration: specify the duration of the load";
                 return Err(Place::root("the report").fault(what));
             }
         };

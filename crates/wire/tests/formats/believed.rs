@@ -175,7 +175,7 @@ fn a_report_with_too_little_for_a_run_says_what_it_lacks() {
     let report = one(&bytes("vegeta-hdrplot.txt"));
     assert_eq!(
         report.figures().expect_err("no rate").to_string(),
-        "the report: has fewer than two of requests, rate and duration, which a run requires: specify --duration"
+        "the report: has fewer than two of requests, rate and duration: specify the duration of the load"
     );
     let figures = parse(&bytes("locust_stats.csv")).expect("a summary").figures();
     assert_eq!((figures.requests, figures.failed, figures.latency.p99_ms), (2_413, Some(612), Some(5.0)));
