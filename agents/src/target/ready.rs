@@ -92,12 +92,10 @@ pub async fn answer(at: &Endpoint, ready: &Ready) -> Result<(), String> {
         }
         sleep(pause).await;
     }
-    let seen = seen.unwrap_or_else(|| at.silence().to_owned());
+    let seen = seen.unwrap_or_else(|| format!("{}; raise ready.timeout_s if it starts slowly", at.silence()));
     let Ready { path, status, .. } = ready;
     let seconds = ready.timeout().as_secs_f64();
-    Err(format!(
-        "no response to GET {path} with status {status} within {seconds} s: {seen}; raise ready.timeout_s if it starts slowly"
-    ))
+    Err(format!("no response to GET {path} with status {status} within {seconds} s: {seen}"))
 }
 
 /// The checked parts of a response.
