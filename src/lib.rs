@@ -50,6 +50,7 @@ pub mod fleet;
 pub mod gate;
 pub mod live;
 pub mod maintenance;
+pub mod mcp;
 pub mod metrics;
 pub mod placement;
 pub mod profiles;

@@ -29,6 +29,8 @@ pub struct Config {
     pub webhooks_to: Networks,
     /// Certificate files, if the server terminates TLS itself.
     pub tls: Option<CertificateFiles>,
+    /// Whether assistants may use the tools at `/mcp`.
+    pub mcp: bool,
     /// Rate limits of authentication attempts.
     pub rates: Rates,
     /// Timeouts of connections.
@@ -93,6 +95,7 @@ impl Config {
             proxies: Networks::default(),
             webhooks_to: Networks::default(),
             tls: None,
+            mcp: false,
             rates: Rates::default(),
             timeouts: Timeouts::default(),
             connections: None,

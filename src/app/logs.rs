@@ -21,7 +21,8 @@ pub enum Log {
 
 /// Starts logging from a level. `RUST_LOG` sets other levels, also per module: `info,sqlx=debug`.
 pub fn begin(log: Log, level: LevelFilter) {
-    let default = || Targets::new().with_default(level);
+    // The protocol of assistants is logged message by message.
+    let default = || Targets::new().with_default(level).with_target("rmcp", level.min(LevelFilter::WARN));
     let filter = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_else(default);
     let lines = fmt::layer().with_writer(stderr).with_target(false);
     let lines = match log {

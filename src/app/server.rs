@@ -6,6 +6,7 @@ use axum::{
     Extension, Json, Router,
     extract::{DefaultBodyLimit, OriginalUri},
     http::{StatusCode, header},
+    middleware::{from_fn, from_fn_with_state, map_request},
     routing::get,
 };
 use brewbench_wire::{now_ms, scenarios};
@@ -47,7 +48,7 @@ use crate::{
     docs,
     experiments::{self, scheduler},
     fleet::{self, presence::Presence},
-    gate, live, maintenance, profiles, reports, results, runs, search, settings, shares, trends,
+    gate, live, maintenance, mcp, profiles, reports, results, runs, search, settings, shares, trends,
     web::{self, query_names::QueryNames, shared_pages::SharedPages, theme},
 };
 
@@ -273,15 +274,15 @@ pub fn router(
 ) -> Router {
     let (api, mut document) = api(state, &presence, barriers.clone(), passkeys, refusals);
     openapi::complete(&mut document);
-    let query_names = Arc::new(QueryNames::of(&document));
+    let query_names = from_fn_with_state(Arc::new(QueryNames::of(&document)), web::query_names::check);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
+    let api = api.route_layer(from_fn(web::etag::tag)).route_layer(query_names);
+    let admission = from_fn_with_state((Admission::default(), state.clone()), admission::admit);
     let site = Router::new()
         .route("/api/v1/openapi.json", get(openapi))
-        .merge(
-            api.route_layer(axum::middleware::from_fn(web::etag::tag))
-                .route_layer(axum::middleware::from_fn_with_state(query_names, web::query_names::check)),
-        )
+        .merge(mcp::http::router(state, api.clone().layer(admission.clone())))
+        .merge(api)
         .merge(maintenance::probes(presence.clone()))
         .merge(auth::pages())
         .merge(docs::router())
@@ -307,23 +308,23 @@ pub fn router(
         .method_not_allowed_fallback(wrong_method)
         .fallback(not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
-        .layer(axum::middleware::from_fn_with_state((Admission::default(), state.clone()), admission::admit))
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
-        .layer(axum::middleware::from_fn(web::errors::error_pages))
-        .layer(axum::middleware::from_fn(theme::remember))
+        .layer(admission)
+        .layer(from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
+        .layer(from_fn(web::errors::error_pages))
+        .layer(from_fn(theme::remember))
         .layer(CompressionLayer::new())
         // Static files are compressed and hashed at build time, so they stay outside the layer above.
         .merge(web::assets::router())
-        .layer(axum::middleware::from_fn(web::headers::secure))
+        .layer(from_fn(web::headers::secure))
         .layer(SetResponseHeaderLayer::overriding(
             header::STRICT_TRANSPORT_SECURITY,
             web::headers::strict_transport(&state.public_url),
         ))
-        .layer(axum::middleware::from_fn(web::request::name))
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.http_metrics), http_metrics::count))
+        .layer(from_fn(web::request::name))
+        .layer(from_fn_with_state(Arc::clone(&state.http_metrics), http_metrics::count))
         .with_state(state.clone());
     // Wraps the router, because it changes the path that selects the route.
-    Router::new().fallback_service(site).layer(axum::middleware::map_request(web::request::names_of_dots))
+    Router::new().fallback_service(site).layer(map_request(web::request::names_of_dots))
 }
 
 /// A method without a handler. Knows the signed-in user, so that the error page has the navigation.

@@ -26,6 +26,9 @@ pub struct ReportQuery {
     /// The format of the file. The default is `html`.
     #[serde(default)]
     format: ReportFormat,
+    /// Whether agents are numbered instead of named, and profiles left out: for a report that is published.
+    #[serde(default)]
+    anonymous: bool,
 }
 
 /// Returns a comparison as a file: HTML with embedded charts, Markdown for a pull request, CSV or JSON.
@@ -39,23 +42,23 @@ pub async fn report(
     _: Read,
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
-    QueryParams(ReportQuery { format }): QueryParams<ReportQuery>,
+    QueryParams(ReportQuery { format, anonymous }): QueryParams<ReportQuery>,
 ) -> Result<Response> {
     let query = query.unwrap_or_default();
     let comparison = match format {
+        _ if anonymous => load::page_for_outside(&state, &query).await?,
         ReportFormat::Html => load::page_from_query(&state, &query).await?,
         _ => load::from_query(&state, &query).await?,
     };
     let comparison = Comparison::clone(&comparison).outside();
     let name = file_name(&comparison.title, format);
+    let profiles = match format {
+        ReportFormat::Html | ReportFormat::Markdown if !anonymous => profiles::of(&state, &comparison).await?,
+        _ => Vec::new(),
+    };
     let text = match format {
-        ReportFormat::Html => {
-            let profiles = profiles::of(&state, &comparison).await?;
-            html::text(comparison, profiles)?
-        }
-        ReportFormat::Markdown => {
-            markdown::text(&comparison) + &markdown::profiles(&profiles::of(&state, &comparison).await?)
-        }
+        ReportFormat::Html => html::text(comparison, profiles)?,
+        ReportFormat::Markdown => markdown::text(&comparison) + &markdown::profiles(&profiles),
         ReportFormat::Csv => csv::text(&comparison),
         ReportFormat::Json => serde_json::to_string_pretty(&comparison).map_err(Error::internal)?,
     };

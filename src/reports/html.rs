@@ -34,7 +34,7 @@ struct Report {
 
 /// A bundled file, which is trusted and embedded without escaping.
 #[derive(Debug)]
-struct Trusted(String);
+pub(super) struct Trusted(String);
 
 impl fmt::Display for Trusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,7 +50,7 @@ pub fn text(comparison: Comparison, profiles: Vec<Profiled>) -> Result<String> {
     let report = Report {
         made_at_ms: now_ms(),
         nonce: format!("{:032x}", rand::random::<u128>()),
-        style: Trusted(assets::text("app.css")?.to_owned()),
+        style: style()?,
         // Without charts the library would be most of the file.
         plotly: if drawn { script("plotly.js")? } else { Trusted(String::new()) },
         charts: if drawn { script("charts.js")? } else { Trusted(String::new()) },
@@ -60,6 +60,11 @@ pub fn text(comparison: Comparison, profiles: Vec<Profiled>) -> Result<String> {
         profiles,
     };
     report.render().map_err(Error::internal)
+}
+
+/// Returns the style of all pages.
+pub(super) fn style() -> Result<Trusted> {
+    Ok(Trusted(assets::text("app.css")?.to_owned()))
 }
 
 /// Returns a script that can't close the element that contains it.

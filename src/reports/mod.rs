@@ -6,6 +6,7 @@ pub mod format;
 pub mod html;
 pub mod markdown;
 pub mod profiles;
+pub mod site;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 

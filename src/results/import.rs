@@ -175,6 +175,9 @@ pub async fn import_file(state: &AppState, upload: Upload, by: &str) -> Result<I
     }
 }
 
+/// What reports of one upload are counted by: target, parameters and connections.
+type ImportedCell = (String, BTreeMap<String, String>, Option<u64>);
+
 impl Upload {
     /// Reads the file. The error is a sentence.
     fn read(self) -> std::result::Result<Found, String> {
@@ -206,12 +209,12 @@ impl Upload {
         }
     }
 
-    /// Returns the reports of a file that is no archive. `counts` has the last repetition of each target.
+    /// Returns the reports of a file that is no archive. `counts` has the last repetition of each cell.
     fn reports(
         &self,
         name: Option<&str>,
         bytes: &[u8],
-        counts: &mut BTreeMap<String, u32>,
+        counts: &mut BTreeMap<ImportedCell, u32>,
     ) -> std::result::Result<Vec<Chosen>, Fault> {
         let parts = parts(bytes, &self.hints, self.only.as_deref().map_or(Choice::All, Choice::Named))?;
         let chosen = |part: Part| {
@@ -219,7 +222,11 @@ impl Upload {
             if about.spec.target.is_empty() {
                 about.spec.target = target_name(name, &part);
             }
-            let last = counts.entry(about.spec.target.clone()).or_insert(about.repetition.saturating_sub(1));
+            for (name, value) in &part.report.setting {
+                about.spec.parameters.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            let cell = (about.spec.target.clone(), about.spec.parameters.clone(), part.report.load.connections);
+            let last = counts.entry(cell).or_insert(about.repetition.saturating_sub(1));
             *last += 1;
             about.repetition = *last;
             Chosen::new(name, about, part, bytes)
@@ -261,8 +268,8 @@ fn target_name(file: Option<&str>, part: &Part) -> String {
         let name = path.rsplit('/').next().unwrap_or(path);
         name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned()
     };
-    let title = part.title().filter(|_| part.text.is_some()).map(str::to_owned);
-    title.or_else(|| file.map(stem)).unwrap_or_default()
+    let title = part.report.target.as_deref().or(part.title()).filter(|_| part.text.is_some());
+    title.map(str::to_owned).or_else(|| file.map(stem)).unwrap_or_default()
 }
 
 /// Imports the files that the index among them describes as runs, all or none; committed when this returns.

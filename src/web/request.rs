@@ -1,9 +1,9 @@
 //! What is known of the current request: its id, for the response, error pages and the log; its user, for error pages and menus.
 
-use std::{net::SocketAddr, sync::OnceLock};
+use std::{net::SocketAddr, sync::OnceLock, time::Instant};
 
 use axum::{
-    extract::Request,
+    extract::{MatchedPath, Request},
     http::{HeaderName, HeaderValue, Uri},
     middleware::Next,
     response::Response,
@@ -35,16 +35,32 @@ pub struct User {
     pub is_admin: bool,
 }
 
-/// Middleware (`axum::middleware::from_fn`): assigns each request an id that its log entries carry.
+/// Middleware (`axum::middleware::from_fn`): assigns each request an id that its log entries carry, and logs its end.
 /// An id from the client is ignored, so that clients cannot forge log entries.
 pub async fn name(request: Request, next: Next) -> Response {
     let id = format!("{:012x}", rand::random::<u64>() >> 16);
     let span = tracing::error_span!("request", %id);
-    let mut response =
-        CURRENT.scope(Current { id: id.clone(), user: OnceLock::new() }, next.run(request).instrument(span)).await;
+    let current = Current { id: id.clone(), user: OnceLock::new() };
+    let mut response = CURRENT.scope(current, logged(request, next).instrument(span)).await;
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(HEADER, value);
     }
+    response
+}
+
+/// Logs a request with its route instead of its path, which may hold the secret of a link.
+async fn logged(request: Request, next: Next) -> Response {
+    let (method, begin) = (request.method().clone(), Instant::now());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    tracing::debug!(
+        target: "brewbench::access",
+        %method,
+        route = route.as_ref().map(MatchedPath::as_str),
+        status = response.status().as_u16(),
+        ms = begin.elapsed().as_millis(),
+        "request"
+    );
     response
 }
 

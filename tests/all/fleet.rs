@@ -2,15 +2,20 @@
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
+use axum::{
+    Router,
+    extract::{Request, State},
+};
 use brewbench::auth::model::Role;
 use brewbench_wire::{hex, messages::ServerMessage};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tokio::process::Command;
+use tokio::{net::TcpListener, process::Command};
+use url::Url;
 
 use crate::harness::{
-    Actor, Agent, App, PATIENCE,
+    Actor, Agent, Answer, App, PATIENCE,
     agent::outcome,
     program::{Output, Running, Tools, as_user, brewbench},
     submit::{plan_with, reaches, retry_of, submit, submit_one, text},
@@ -413,7 +418,7 @@ async fn the_doctor_reports_problems_and_remedies_and_exits_with_1() {
     let findings: Value = serde_json::from_str(&done.out).expect("JSON");
     assert_eq!(finding(&findings, "k6")["rank"], "bad");
     assert!(text(&finding(&findings, "k6")["observed"]).contains("go install"), "{findings}");
-    for fine in ["server", "clock", "key"] {
+    for fine in ["server", "clock", "key", "WebSocket"] {
         assert_eq!(finding(&findings, fine)["rank"], "good", "{findings}");
     }
     for what in ["targets", "control groups", "cores", "frequency", "ports", "open files", "state folder"] {
@@ -427,6 +432,32 @@ async fn the_doctor_reports_problems_and_remedies_and_exits_with_1() {
     let done = doctor(app.url.as_str(), "bba_wrong", folder.path(), Path::new("/nonexistent/k6")).await;
     let findings: Value = serde_json::from_str(&done.out).expect("JSON");
     assert!(text(&finding(&findings, "key")["remedy"]).contains("agent-key new"), "{findings}");
+}
+
+/// Passes requests on to a server without the headers of an upgrade, as a proxy that knows none.
+async fn passed_on(State(server): State<Url>, request: Request) -> (StatusCode, String) {
+    let mut onward = Actor::anonymous(&server).request(request.method(), request.uri().path());
+    if let Some(key) = request.headers().get("authorization") {
+        onward = onward.header("authorization", key);
+    }
+    let answer = Answer::to(onward).await;
+    (answer.status, answer.text())
+}
+
+#[tokio::test]
+async fn the_doctor_reports_a_proxy_that_passes_no_websockets() {
+    let app = App::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = app.key("rack").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let proxy = format!("http://{}/", listener.local_addr().expect("an address"));
+    let router = Router::new().fallback(passed_on).with_state(app.url.clone());
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    let done = doctor(&proxy, &key, folder.path(), Path::new("/nonexistent/k6")).await;
+    serving.abort();
+    let findings: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(finding(&findings, "key")["rank"], "good", "{findings}");
+    assert_eq!(finding(&findings, "WebSocket")["rank"], "bad", "{findings}");
 }
 
 #[tokio::test]

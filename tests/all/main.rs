@@ -39,6 +39,7 @@ mod language;
 mod live;
 mod load_alone;
 mod maintenance;
+mod mcp;
 mod migrations;
 mod native;
 mod new_run;

@@ -339,6 +339,31 @@ async fn metrics_cover_runs_agents_requests_and_the_database() {
     app.anonymous().get("/metrics").await.refused(401);
 }
 
+#[tokio::test]
+async fn the_doctor_of_a_server_names_what_needs_attention() {
+    let app = App::start().await;
+    let admin = app.admin().await;
+    let done = as_user(&app, admin.secret(), &["doctor", "--json"]).await;
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    let findings: Vec<serde_json::Value> = serde_json::from_str(&done.out).expect("JSON");
+    let ranks: Vec<_> = findings.iter().map(|finding| (&finding["check"], &finding["rank"])).collect();
+    assert!(ranks.contains(&(&json!("backup"), &json!("doubtful"))), "{ranks:?}");
+    for fine in ["server", "clock", "database", "agents", "alerts"] {
+        assert!(ranks.contains(&(&json!(fine), &json!("good"))), "{fine}: {ranks:?}");
+    }
+    admin.get("/api/v1/backup").await.ok();
+    let after = as_user(&app, admin.secret(), &["doctor"]).await;
+    assert!(after.out.contains("last made 20") && !after.out.contains("none was made"), "{}", after.out);
+
+    let url = app.url.clone();
+    app.stop().await;
+    let mut command = brewbench(&["doctor"]);
+    command.env("BREWBENCH_URL", url.as_str()).env("BREWBENCH_TOKEN", "bbt_x");
+    let stopped = Output::of(command).await;
+    assert_eq!(stopped.code, Some(1));
+    assert!(stopped.out.starts_with("bad       server"), "{}", stopped.out);
+}
+
 /// Measures a run with a series of some seconds; returns its id.
 async fn measure(app: &App, user: &Actor) -> String {
     let mut agent = Agent::start(app, "rack").await;
@@ -447,6 +472,20 @@ async fn a_json_log_is_one_object_per_line() {
     assert!(lines.iter().any(|line| line["level"] == "WARN" && line["server"] == "http://127.0.0.1:1/"), "{log}");
     agent.signal(nix::sys::signal::Signal::SIGTERM);
     agent.ended(Duration::from_secs(20)).await;
+}
+
+#[tokio::test]
+async fn each_request_is_logged_if_wanted_without_the_secrets_of_links() {
+    let data = tempfile::tempdir().expect("a folder");
+    let mut command = brewbench(&["serve", "--listen", "127.0.0.1:0"]);
+    command.arg("--data").arg(data.path()).env("RUST_LOG", "info,brewbench::access=debug");
+    let server = Running::start(command);
+    let address = server.wait_for("listens on ").await;
+    let visitor = Actor::anonymous(&format!("http://{address}/").parse().expect("a URL"));
+    visitor.get("/shared/of-a-link").await.refused(404);
+    server.wait_for("route=\"/shared/{").await;
+    let log = server.stderr();
+    assert!(log.contains("status=404") && log.contains("method=GET") && !log.contains("of-a-link"), "{log}");
 }
 
 /// A script of the repository.

@@ -6,7 +6,12 @@ use brewbench::auth::model::Role;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Actor, Answer, App, program::as_user, root, submit::text};
+use crate::harness::{
+    Actor, Answer, App,
+    program::{Output, as_user, brewbench},
+    root,
+    submit::text,
+};
 
 fn fixtures() -> PathBuf {
     root().join("crates/wire/tests/fixtures")
@@ -104,7 +109,11 @@ async fn a_collection_is_filtered_by_name() {
     let imported = as_user(&app, user.secret(), &command).await.json();
     let runs = imported["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), count(&some), "{imported}");
-    assert!(runs.iter().all(|run| text(&run["target"]).starts_with("plaintext / ")), "{imported}");
+    for run in runs {
+        let run = user.run(run["id"].as_str().expect("an id")).await;
+        let known = (&run["target"], &run["parameters"]["test"], &run["repetition"]);
+        assert_eq!(known, (&json!("alpha"), &json!("plaintext"), &json!(1)), "{run}");
+    }
     let nothing = as_user(&app, user.secret(), &["run", "import", &path, "--only", "cobol"]).await.refused(1);
     assert!(nothing.contains("has no report named \"cobol\""), "{nothing}");
 }
@@ -171,6 +180,22 @@ async fn one_result_in_two_forms_is_one_measurement() {
     }
     send("autocannon.json").await.ok();
     send("autocannon.txt").await.ok();
+}
+
+#[tokio::test]
+async fn a_preview_notes_a_result_in_two_forms() {
+    let app = App::start().await;
+    let person = app.signed_in(Role::Member).await.in_browser();
+    let (json, text) = (fixture("vegeta.json"), fixture("vegeta.txt"));
+    let page = person.get(&upload(&person, &[("a.json", &json), ("b.txt", &text)]).await).await.ok().text();
+    assert_eq!(page.matches("the same result as in a.json, in another form").count(), 1, "{page}");
+    let chosen = |row: &str| page.contains(&format!("name=\"row:{row}\" value=\"on\" checked"));
+    assert_eq!((chosen("0:0"), chosen("1:0")), (true, false), "{page}");
+    let files = ["vegeta.json", "vegeta.txt"].map(|name| fixtures().join(name).display().to_string());
+    let command = ["run", "import", "--dry-run", &files[0], &files[1]];
+    let printed = Output::of(brewbench(&command)).await.ok();
+    let line = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(line.contains("vegeta.json, in another form: import one of both"), "{printed}");
 }
 
 #[tokio::test]

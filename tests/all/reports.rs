@@ -111,3 +111,33 @@ async fn the_command_writes_the_reports_of_the_page() {
     let page = person.get(&format!("/compare?runs={runs}")).await.ok().text();
     assert!(page.contains("/api/v1/report?") && page.contains("format=html"), "{page}");
 }
+
+#[tokio::test]
+async fn a_website_of_files_names_no_agents() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = interleaved(&user, &[("gosherve", "1.0", 0.8), ("servy", "1.0", 1.0)], 8).await;
+    let experiment = user.run(&runs[0][0]).await["experiment"].as_str().expect("an id").to_owned();
+    for sql in [
+        "insert into agent (name, key_hash, created_at) values ('rack-in-the-cellar', x'00', 1)",
+        "update run set agent_id = (select id from agent)",
+    ] {
+        sqlx::query(sql).execute(&app.state.db.write).await.expect("runs of an agent");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = folder.path().join("deep/site");
+    let place = site.to_str().expect("text");
+    as_user(&app, user.secret(), &["export", "site", place, "--experiment", "last", "--title", "<Ours>"]).await.ok();
+    let read = |name: &str| std::fs::read_to_string(site.join(name)).expect("a file");
+    let (index, page) = (read("index.html"), read(&format!("{experiment}.html")));
+    assert!(index.contains(&format!("href=\"{experiment}.html\"")) && index.contains("&#60;Ours&#62;"), "{index}");
+    assert!(index.contains("faster") || index.contains("slower"), "{index}");
+    let trust = ["Reliable.", "Read with care.", "Not reliable."];
+    assert!(trust.iter().any(|title| index.contains(title)), "how far to rely on it: {index}");
+    assert!(page.contains("servy"));
+    for text in [&index, &page] {
+        assert!(!text.contains("cellar"), "an agent is named");
+    }
+    let unknown = as_user(&app, user.secret(), &["export", "site", place, "--experiment", "zzzz"]).await.refused(1);
+    assert!(unknown.contains("zzzz"), "{unknown}");
+}

@@ -62,6 +62,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/users/{name}/reset-passkeys", Admin),
     ("POST", "/users/{name}/reset-passkeys", Admin),
     ("GET", "/audit", Admin),
+    ("POST", "/mcp", Read),
     ("GET", "/runs", Read),
     ("GET", "/runs/live", Read),
     ("GET", "/runs/import", Submit),

@@ -15,7 +15,7 @@ use crate::harness::root;
 
 /// The modules of the server in their order, and the tables that each writes. A module may use those before it.
 /// Three modules write `run`: `runs` the request and the phase, `results` the results, `dispatch` the lease.
-const MODULES: [(&str, &[&str]); 28] = [
+const MODULES: [(&str, &[&str]); 29] = [
     ("app", &[]),
     ("web", &[]),
     ("metrics", &[]),
@@ -56,6 +56,7 @@ const MODULES: [(&str, &[&str]); 28] = [
     ("settings", &[]),
     ("search", &[]),
     ("dashboard", &[]),
+    ("mcp", &[]),
     ("lib", &[]),
 ];
 

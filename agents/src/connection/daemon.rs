@@ -148,7 +148,7 @@ fn prepare(
     let (fingerprinting, profilers) = (Arc::clone(&fingerprints), options.profilers.clone());
     let has_cluster = cluster.is_some();
     let offered =
-        Offered::read(options.targets.clone(), fingerprinting, containers.clone(), has_cluster, profilers.clone())?;
+        Offered::read(options.targets.clone(), fingerprinting, containers.clone(), has_cluster, profilers.clone());
     let machine = machine::facts(&sandbox);
     if machine::enforces_sizes(has_cluster, &offered.targets()) {
         machine::warn_of_missing_limits(&machine);

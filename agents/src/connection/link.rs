@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-pub use dial::announce;
 use dial::{ConnectError, Socket, connect, introduce, receive, send};
+pub use dial::{announce, try_to_open};
 
 use brewbench_io::client::Client;
 use brewbench_wire::RunId;

@@ -24,7 +24,7 @@ const WHAT: &str = "certificate";
 const RENEW: &str = "renew it on the server, or on the proxy in front of it";
 
 /// Checks the certificate; `None` without TLS, or if the server does not answer.
-pub(super) async fn certificate(client: &Client) -> Option<Finding> {
+pub async fn certificate(client: &Client) -> Option<Finding> {
     match timeout(PATIENCE, handshake(client)).await.ok()?? {
         Ok(stream) => {
             Some(trusted(stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).map(AsRef::as_ref)))

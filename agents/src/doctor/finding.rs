@@ -8,9 +8,9 @@ use serde::Serialize;
 pub enum Rank {
     /// No problem.
     Good,
-    /// Runs work, but will be suspect or invalid.
+    /// It works, but not as well as it should: runs will be suspect or invalid, or data are at risk.
     Doubtful,
-    /// No run is possible.
+    /// It does not work.
     Bad,
 }
 
@@ -40,17 +40,17 @@ pub struct Finding {
 
 impl Finding {
     /// Nothing to do.
-    pub(super) fn good(check: &'static str, observed: impl Into<String>) -> Self {
+    pub fn good(check: &'static str, observed: impl Into<String>) -> Self {
         Self { check, rank: Rank::Good, observed: observed.into(), remedy: None }
     }
 
     /// Something to improve.
-    pub(super) fn doubtful(check: &'static str, observed: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn doubtful(check: &'static str, observed: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { check, rank: Rank::Doubtful, observed: observed.into(), remedy: Some(remedy.into()) }
     }
 
-    /// Something that prevents runs.
-    pub(super) fn bad(check: &'static str, observed: impl Into<String>, remedy: impl Into<String>) -> Self {
+    /// Something that does not work.
+    pub fn bad(check: &'static str, observed: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { check, rank: Rank::Bad, observed: observed.into(), remedy: Some(remedy.into()) }
     }
 }

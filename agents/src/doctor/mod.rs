@@ -10,7 +10,9 @@ mod profiler;
 mod server;
 mod target;
 
+pub use certificate::certificate;
 pub use finding::{Finding, Rank};
+pub use server::clock_of;
 pub use target::check_target;
 
 use crate::connection::daemon::Options;

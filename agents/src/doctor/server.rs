@@ -13,6 +13,7 @@ use super::certificate::PATIENCE;
 use super::finding::{Finding, Rank};
 use crate::connection::daemon::Options;
 use crate::connection::key::Keys;
+use crate::connection::link;
 use crate::connection::state_folder;
 use crate::host::disk::{self, TOO_LITTLE};
 
@@ -70,27 +71,51 @@ pub(super) async fn server(options: &Options) -> Vec<Finding> {
         let skipped = "not checked: the certificate is not trusted, so the key is not sent";
         return vec![Finding::bad("server", skipped, "fix the certificate first"), certificate];
     }
-    let sent = Instant::now();
-    let answer = client.send(client.request(Method::GET, "healthz").timeout(PATIENCE)).await;
-    let answer = match answer {
-        Ok(answer) => answer,
+    let clock = match clock_of(&client, "healthz").await {
+        Ok(clock) => clock,
         Err(fault) => return vec![unreachable(&fault)],
     };
     let kind = if client.tls().is_some() { "answers" } else { "answers without TLS" };
-    let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok()).and_then(unix_seconds);
-    let half_way_ms = i64::try_from(sent.elapsed().as_millis() / 2).unwrap_or(i64::MAX);
     let mut findings = vec![Finding::good("server", format!("{} {kind}", client.base()))];
     findings.extend(certificate);
-    findings.extend(date.map(|seconds| clock(now_ms() - half_way_ms - seconds * 1_000)));
-    findings.push(match keys {
+    findings.extend(clock);
+    let key = match keys {
         Ok(_) => key(&client, &secret).await,
         Err(fault) => Finding::bad("key", fault.to_string(), "ask an administrator to create one on the Agents page"),
-    });
+    };
+    // A one-time key opens nothing but the exchange at the first start.
+    let opens = key.rank == Rank::Good && !secret.starts_with(ONE_TIME);
+    findings.push(key);
+    if opens {
+        findings.push(channel(&client).await);
+    }
     findings
+}
+
+/// Checks that the connection for jobs opens, which a proxy may prevent.
+async fn channel(client: &Client) -> Finding {
+    match link::try_to_open(client).await {
+        Ok(()) => Finding::good("WebSocket", "opens"),
+        Err(reason) => Finding::bad(
+            "WebSocket",
+            reason,
+            "let the proxy in front of the server pass WebSockets: its documentation calls it `Upgrade`",
+        ),
+    }
 }
 
 fn unreachable(fault: &Fault) -> Finding {
     Finding::bad("server", fault.to_string(), "fix --server, the network or the certificate, then check again")
+}
+
+/// Requests a page that everybody may read, and compares the clock of the server with the one here. None if the response
+/// has no date.
+pub async fn clock_of(client: &Client, path: &str) -> Result<Option<Finding>, Fault> {
+    let sent = Instant::now();
+    let answer = client.send(client.request(Method::GET, path).timeout(PATIENCE)).await?;
+    let half_way_ms = i64::try_from(sent.elapsed().as_millis() / 2).unwrap_or(i64::MAX);
+    let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok()).and_then(unix_seconds);
+    Ok(date.map(|seconds| clock(now_ms() - half_way_ms - seconds * 1_000)))
 }
 
 /// Checks a clock that is this far ahead of the start of the server's second.

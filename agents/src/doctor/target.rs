@@ -198,10 +198,15 @@ async fn start(mut target: Running, requests: String, cgroups: &Path, remedy: &s
     };
     let Ended { faults, .. } = target.stop(GRACE).await;
     let mut findings = match started {
-        Ok(Serving { base_url, startup, .. }) => vec![
-            Finding::good("start", format!("ready after {} ms at {base_url}", startup.unwrap_or_default().as_millis())),
-            Finding::good("responses", requests),
-        ],
+        Ok(Serving { base_url, startup, emulated, .. }) => {
+            let ready = format!("ready after {} ms at {base_url}", startup.unwrap_or_default().as_millis());
+            let emulated = (emulated == Some(true)).then(|| {
+                let remedy = "use a machine with /dev/kvm: runs of an emulated CPU are suspect";
+                Finding::doubtful("virtual machine", "its CPU is emulated", remedy)
+            });
+            let good = [Finding::good("start", ready), Finding::good("responses", requests)];
+            good.into_iter().chain(emulated).collect()
+        }
         Err(failure) => vec![Finding::bad("start", failure.reason, remedy)],
     };
     findings.extend(profiled);

@@ -1,10 +1,8 @@
 //! The targets that an agent offers: its folder of manifests, read again while the agent is idle.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use brewbench_wire::messages::TargetOffer;
 use brewbench_wire::profile::ProfileSource;
 
@@ -30,26 +28,20 @@ pub struct Offered {
 type Found = (Vec<TargetOffer>, Vec<ManifestError>);
 
 impl Offered {
-    /// Reads a folder and logs invalid manifests. Fails if the folder can't be read.
+    /// Reads a folder and logs invalid manifests. A missing folder is empty: an agent that only generates load needs none.
     pub fn read(
         folder: PathBuf,
         fingerprints: Arc<Fingerprints>,
         containers: Containers,
         has_cluster: bool,
         profilers: Vec<ProfileSource>,
-    ) -> anyhow::Result<Self> {
-        fs::read_dir(&folder).with_context(|| {
-            format!(
-                "failed to read the folder of manifests {}: create it, or name another one with --manifests",
-                folder.display()
-            )
-        })?;
+    ) -> Self {
         let current = super::offers(&folder, &fingerprints, &containers, has_cluster, &profilers);
         if current.0.is_empty() {
             tracing::warn!(folder = %folder.display(), "no targets yet: put manifests (*.toml) into this folder");
         }
         log_faults(&current.1, &[]);
-        Ok(Self { folder, fingerprints, containers, has_cluster, profilers, last: current.clone(), current })
+        Self { folder, fingerprints, containers, has_cluster, profilers, last: current.clone(), current }
     }
 
     /// Returns the targets.
@@ -85,6 +77,8 @@ fn log_faults(faults: &[ManifestError], known: &[ManifestError]) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn manifest(name: &str) -> String {
@@ -100,8 +94,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
         let mut offered =
-            Offered::read(folder.path().to_owned(), Arc::default(), Containers::none(), false, Vec::new())
-                .expect("a folder");
+            Offered::read(folder.path().to_owned(), Arc::default(), Containers::none(), false, Vec::new());
         assert_eq!((offered.targets(), offered.reread()), (Vec::new(), None));
 
         fs::write(&file, &manifest("a")[..20]).expect("half a file");
@@ -118,9 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_an_error_with_a_remedy() {
-        let error = Offered::read("/nowhere/at/all".into(), Arc::default(), Containers::none(), false, Vec::new())
-            .expect_err("no folder");
-        assert!(error.to_string().contains("/nowhere/at/all: create it"), "{error}");
+    fn a_folder_may_be_created_later() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let later = folder.path().join("targets");
+        let mut offered = Offered::read(later.clone(), Arc::default(), Containers::none(), false, Vec::new());
+        assert_eq!((offered.targets(), offered.reread()), (Vec::new(), None));
+        fs::create_dir(&later).expect("a folder");
+        fs::write(later.join("a.toml"), manifest("a")).expect("a file");
+        assert_eq!((offered.reread(), names(offered.reread())), (None, Some(vec!["a".to_owned()])));
     }
 }

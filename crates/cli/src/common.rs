@@ -14,9 +14,9 @@ use crate::connection::Connection;
 /// Heading of the flags about the server, which come last.
 const CONNECTION: &str = "Connection";
 
-/// Flags of every command that connects to a server.
+/// Which server, and as whom.
 #[derive(Clone, Debug, Args)]
-pub struct Common {
+pub struct ServerFlags {
     /// The server's address [default: from the last login]
     #[arg(long, env = "BREWBENCH_URL", global = true, help_heading = CONNECTION)]
     url: Option<url::Url>,
@@ -25,6 +25,13 @@ pub struct Common {
     token: Option<String>,
     #[command(flatten)]
     trust: TrustFlags,
+}
+
+/// Flags of every command that prints what a server answers.
+#[derive(Clone, Debug, Args)]
+pub struct Common {
+    #[command(flatten)]
+    server: ServerFlags,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -48,10 +55,17 @@ impl From<TrustFlags> for Trust {
     }
 }
 
-impl Common {
+impl ServerFlags {
     /// Connects to the server of the flags or of the last login.
     pub fn connect(&self) -> anyhow::Result<Connection> {
         Connection::open(self.url.clone(), self.token.clone(), self.trust.clone().into())
+    }
+}
+
+impl Common {
+    /// Connects to the server of the flags or of the last login.
+    pub fn connect(&self) -> anyhow::Result<Connection> {
+        self.server.connect()
     }
 
     /// Prints what the server answers to a GET.

@@ -7,8 +7,11 @@ use clap::Command;
 /// The commands in groups.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start", &["demo", "serve", "agent", "login"]),
-    ("Measure", &["run", "experiment", "load", "compare", "bisect", "baseline", "difference", "report", "share"]),
-    ("Watch", &["trend", "profile", "queue", "alert", "search"]),
+    (
+        "Measure",
+        &["run", "experiment", "load", "compare", "bisect", "baseline", "difference", "report", "export", "share"],
+    ),
+    ("Watch", &["trend", "profile", "queue", "alert", "search", "mcp"]),
     ("Define", &["target", "scenario", "size"]),
     (
         "Administer",
@@ -26,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "check",
             "config",
             "health",
+            "doctor",
             "completions",
             "man",
         ],

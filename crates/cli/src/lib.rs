@@ -14,10 +14,12 @@ pub mod config_file;
 pub mod connection;
 pub mod demo;
 pub mod difference;
+pub mod doctor;
 pub mod duration;
 pub mod events;
 pub mod exit_code;
 pub mod experiment;
+pub mod export;
 mod files;
 pub mod fleet;
 pub mod gate;
@@ -27,6 +29,7 @@ pub mod invite;
 pub mod limits;
 pub mod load;
 pub mod login;
+pub mod mcp;
 pub mod profile;
 pub mod program;
 pub mod progress;
@@ -104,6 +107,9 @@ enum Command {
     Difference(difference::Difference),
     /// Export a comparison as HTML, Markdown, CSV or JSON
     Report(report::Report),
+    /// Export comparisons as a website of files
+    #[command(subcommand)]
+    Export(export::Export),
     /// Manage share links: comparisons that need no login
     #[command(subcommand)]
     Share(share::Share),
@@ -154,6 +160,10 @@ enum Command {
     Check(check::Check),
     /// Check whether a server can store results
     Health(health::Health),
+    /// Check a server: certificate, clocks, disk, backups, agents, alerts
+    Doctor(doctor::Doctor),
+    /// Offer the server's tools to an assistant (Model Context Protocol)
+    Mcp(mcp::Mcp),
     /// Show or set how long time series are kept
     Retention(retention::RetentionCommand),
     /// Check the configuration file of server and agent
@@ -221,6 +231,7 @@ impl Cli {
             Command::Baseline(baseline) => baseline.run().await?,
             Command::Difference(difference) => difference.run().await?,
             Command::Report(report) => report.run().await?,
+            Command::Export(export) => export.run().await?,
             Command::Share(share) => share.run().await?,
             Command::Profile(profile) => profile.run().await?,
             Command::Trend(trend) => trend.run().await?,
@@ -240,6 +251,8 @@ impl Cli {
             Command::Restore(restore) => restore.run().await?,
             Command::Check(check) => return check.run().await,
             Command::Health(health) => health.run().await?,
+            Command::Doctor(doctor) => return doctor.run().await,
+            Command::Mcp(mcp) => mcp.run().await?,
             Command::Retention(rule) => rule.run().await?,
             Command::Config(config) => config.run()?,
             Command::Completions { shell } => {

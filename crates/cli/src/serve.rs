@@ -55,6 +55,9 @@ pub struct Serve {
     /// Time without data from its agent after which a run is lost, and retried if the plan allows it
     #[arg(long, value_name = "DURATION", env = "BREWBENCH_LEASE", default_value = "15s", value_parser = timeout)]
     lease: Duration,
+    /// Offer tools for assistants (Model Context Protocol) at /mcp
+    #[arg(long, env = "BREWBENCH_MCP")]
+    mcp: bool,
     /// Run an agent named `local` in the same process
     #[arg(long, env = "BREWBENCH_LOCAL_AGENT")]
     local_agent: bool,
@@ -91,6 +94,7 @@ impl Serve {
             max_summary_bytes,
             agent_silence: silence,
             lease,
+            mcp,
             local_agent,
             tools,
         } = self;
@@ -105,6 +109,7 @@ impl Serve {
             proxies,
             webhooks_to,
             tls,
+            mcp,
             ..defaults
         };
         // Files written from now on are readable by their owner only.

@@ -203,10 +203,12 @@ async fn page(
     rows.truncate(MAX_ROWS);
     let mut repetitions = BTreeMap::new();
     for row in &mut rows {
-        let count = repetitions.entry((row.target.clone(), row.version.clone(), row.size.clone())).or_insert(0);
+        let cell =
+            (row.target.clone(), row.version.clone(), row.size.clone(), row.parameters.clone(), row.report.connections);
+        let count = repetitions.entry(cell).or_insert(0);
         *count += 1;
         row.repetition = count.to_string();
-        row.is_chosen = is_few && row.is_possible();
+        row.is_chosen = is_few && row.is_possible() && row.report.same_as.is_none();
         row.restore(&fields);
     }
     let stripped = stripped.into_iter().collect();
@@ -224,8 +226,13 @@ struct Read {
 
 fn read(files: &[ArchivedFile], hints: &Hints) -> Read {
     let mut read = Read::default();
-    for (place, file) in files.iter().enumerate() {
-        let found = FilePreview::of(&file.bytes, &hints.applying_to(&file.bytes));
+    let preview = |file: &ArchivedFile| FilePreview {
+        file: Some(file.path.clone()),
+        ..FilePreview::of(&file.bytes, &hints.applying_to(&file.bytes))
+    };
+    let mut previews: Vec<FilePreview> = files.iter().map(preview).collect();
+    FilePreview::note_other_forms(&mut previews);
+    for (place, (file, found)) in files.iter().zip(previews).enumerate() {
         read.stripped.extend(found.stripped);
         read.faults.extend(found.faults.into_iter().map(|fault| (file.path.clone(), fault)));
         if read.columns.is_empty() {
@@ -241,7 +248,7 @@ fn read(files: &[ArchivedFile], hints: &Hints) -> Read {
 impl Row {
     fn new(key: String, file: &ArchivedFile, report: ReportPreview, is_one: bool) -> Self {
         let title = report.name.as_deref().or(report.heading.as_deref()).filter(|_| !is_one);
-        let Guess { target, version, size } = match title {
+        let Guess { target, version, size } = match report.target.as_deref().or(title) {
             Some(title) if report.name.is_some() => Guess { target: title.to_owned(), ..Guess::default() },
             Some(title) => guess::of_heading(title),
             None => guess::of_path(&file.path),
@@ -249,12 +256,17 @@ impl Row {
         Self {
             key,
             file: file.path.clone(),
+            parameters: report
+                .setting
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+                .join(" "),
             report,
             is_chosen: false,
             target: target.chars().take(80).collect(),
             version: version.unwrap_or_default(),
             size: size.map(|size| size.name).unwrap_or_default(),
-            parameters: String::new(),
             repetition: String::new(),
         }
     }

@@ -93,6 +93,7 @@ impl App {
         config.rates = Rates { sign_in: rate, wrong_secrets: rate };
         // A busy machine may stop this process for seconds.
         config.silence = Duration::from_secs(15);
+        config.mcp = true;
         change(&mut config);
         let end = CancellationToken::new();
         let server = Server::start(config, end.clone()).await.expect("a server");

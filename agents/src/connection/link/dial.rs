@@ -42,6 +42,17 @@ pub async fn announce(client: &Client, hello: Hello) -> Result<(), String> {
     introduced.await.map_err(|(ConnectError::Rejected(reason) | ConnectError::Retry(reason))| reason)
 }
 
+/// Opens a connection and closes it again, before any message. Fails with a sentence.
+pub async fn try_to_open(client: &Client) -> Result<(), String> {
+    match connect(client).await {
+        Ok(mut socket) => {
+            let _ = socket.close(None).await;
+            Ok(())
+        }
+        Err(ConnectError::Rejected(reason) | ConnectError::Retry(reason)) => Err(reason),
+    }
+}
+
 /// Opens a connection, before any message.
 pub(super) async fn connect(client: &Client) -> Result<Socket, ConnectError> {
     let request = request(client).map_err(|fault| ConnectError::Rejected(fault.to_string()))?;

@@ -31,6 +31,7 @@ pub fn print(files: &[PathBuf], hints: &Hints, only: Option<&str>, as_json: bool
             previews.extend(of_file(file, hints));
         }
     }
+    FilePreview::note_other_forms(&mut previews);
     let is_wanted = |report: &ReportPreview| {
         only.is_none_or(|words| is_named(report.name.as_deref(), report.heading.as_deref(), words))
     };
@@ -89,6 +90,10 @@ fn text(preview: &FilePreview) -> String {
     let of_reports = reports.iter().filter_map(|report| report.fault.as_ref());
     for warning in reports.iter().flat_map(|report| &report.warnings).collect::<BTreeSet<_>>() {
         let _ = writeln!(text, "{}", table::hanging(&plain(&format!("note: {warning}")), 2));
+    }
+    for other in reports.iter().filter_map(|report| report.same_as.as_ref()).collect::<BTreeSet<_>>() {
+        let note = format!("note: the same result as in {other}, in another form: import one of both");
+        let _ = writeln!(text, "{}", table::hanging(&plain(&note), 2));
     }
     for fault in faults.iter().chain(of_reports.collect::<BTreeSet<_>>()) {
         let _ = writeln!(text, "! {}", plain(fault));

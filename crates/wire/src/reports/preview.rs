@@ -1,5 +1,7 @@
 //! What a file contains, before any of it becomes a run. Pure.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,6 +15,9 @@ use crate::reports::validate::Fault;
 
 /// Cells of a column that are shown.
 const SAMPLES: usize = 3;
+
+/// Results that later ones are compared with.
+const COMPARED_MAX: usize = 500;
 
 /// What was found in a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
@@ -40,6 +45,12 @@ pub struct ReportPreview {
     pub heading: Option<String>,
     /// What the file calls it.
     pub name: Option<String>,
+    /// What was loaded, if the name says more than that.
+    pub target: Option<String>,
+    /// What else tells it from the others of a collection. Runs have it as parameters.
+    pub setting: BTreeMap<String, String>,
+    /// Connections or virtual users that were requested.
+    pub connections: Option<u64>,
     /// E.g. `wrk's output`.
     pub kind: String,
     /// Whether its values are rounded for display.
@@ -60,6 +71,12 @@ pub struct ReportPreview {
     pub warnings: Vec<String>,
     /// Why it can't become a run.
     pub fault: Option<String>,
+    /// The file with the same result in another form, such as its text: only one of both can become a run.
+    pub same_as: Option<String>,
+    /// What is compared with other forms.
+    #[serde(skip)]
+    #[schema(ignore)]
+    report: Report,
 }
 
 /// A column of a table.
@@ -78,7 +95,26 @@ impl FilePreview {
     pub fn all(name: Option<&str>, bytes: &[u8], hints: &Hints) -> Result<Vec<Self>, Fault> {
         let own = || Self { file: name.map(str::to_owned), ..Self::of(bytes, hints) };
         let of_archive = |file: ArchivedFile| Self { file: Some(file.path), ..Self::of(&file.bytes, hints) };
-        Ok(archive::files(bytes)?.map_or_else(|| vec![own()], |files| files.into_iter().map(of_archive).collect()))
+        let mut all: Vec<Self> =
+            archive::files(bytes)?.map_or_else(|| vec![own()], |files| files.into_iter().map(of_archive).collect());
+        Self::note_other_forms(&mut all);
+        Ok(all)
+    }
+
+    /// Notes which results are those of earlier files in another form.
+    pub fn note_other_forms(files: &mut [Self]) {
+        let mut earlier: Vec<(Option<String>, Report)> = Vec::new();
+        for Self { file, reports, .. } in files {
+            for preview in reports {
+                let own = &preview.report;
+                let same = earlier.iter().find(|(_, other)| own.format != other.format && own.is_same_run(other));
+                match same {
+                    Some((first, _)) => preview.same_as.clone_from(first),
+                    None if earlier.len() < COMPARED_MAX => earlier.push((file.clone(), own.clone())),
+                    None => {}
+                }
+            }
+        }
     }
 
     /// Reads a file that is no archive.
@@ -140,7 +176,19 @@ impl From<Report> for ReportPreview {
     fn from(report: Report) -> Self {
         let (line, heading, name) = (report.line, report.heading.clone(), report.name.clone());
         let warnings = report.warnings.iter().map(ToString::to_string).collect();
-        let preview = Self { line, heading, name, warnings, ..Self::default() };
+        let (target, setting, connections) = (report.target.clone(), report.setting.clone(), report.load.connections);
+        let without_series = Report { summary: None, series: None, ..report.clone() };
+        let preview = Self {
+            line,
+            heading,
+            name,
+            target,
+            setting,
+            connections,
+            warnings,
+            report: without_series,
+            ..Self::default()
+        };
         let summary = match report.into_summary() {
             Ok(summary) => summary,
             Err(fault) => return Self { fault: Some(fault.to_string()), ..preview },

@@ -24,6 +24,12 @@ pub struct Report {
     pub heading: Option<String>,
     /// What the file calls it: a label, a scenario, a framework.
     pub name: Option<String>,
+    /// What was loaded, if the name says more than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What else tells it from the others of a collection, such as its test. Runs have it as parameters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub setting: BTreeMap<String, String>,
     /// Version of the load generator.
     pub version: Option<String>,
     /// The address that was loaded.

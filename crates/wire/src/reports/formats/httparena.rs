@@ -102,6 +102,8 @@ impl Entry {
         let memory = memory.map(|bytes| ("target_memory_bytes", bytes));
         Report {
             name: Some(test.map_or_else(|| self.framework.clone(), |test| format!("{} / {test}", self.framework))),
+            target: Some(self.framework),
+            setting: test.map(|test| ("test".to_owned(), test.to_owned())).into_iter().collect(),
             duration: time(self.duration).map(|time| Time::exact(time.ms)),
             load: Generated {
                 connections: self.connections,

@@ -117,6 +117,11 @@ impl Results {
         let started = level.start_time.0.map(|seconds| (seconds * 1e3) as i64);
         Report {
             name: Some(format!("{test} / {framework} / {what}")),
+            target: Some(framework.to_owned()),
+            setting: [("test", Some(test.to_owned())), ("queries", queries.map(|queries| queries.to_string()))]
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+                .collect(),
             started_ms: started,
             duration: seconds.map(|seconds| Time::exact(seconds * 1e3)),
             load: Generated { connections, connect_errors: Some(level.connect), ..Generated::default() },

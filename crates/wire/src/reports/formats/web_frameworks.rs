@@ -70,12 +70,12 @@ fn reports(data: Data) -> Vec<Report> {
                 None => label.clone(),
             },
         );
-        one(format!("{name} / {level} connections"), level, &values)
+        one(name, level, &values)
     };
     found.into_iter().map(report).collect()
 }
 
-fn one(name: String, level: u64, values: &BTreeMap<String, f64>) -> Report {
+fn one(framework: String, level: u64, values: &BTreeMap<String, f64>) -> Report {
     let get = |label: &str| values.get(label).copied();
     let count = |label: &str| Loose(get(label)).count();
     let us = |label: &str| get(label).map(|value| Time::of(value, 1e-3));
@@ -108,7 +108,8 @@ fn one(name: String, level: u64, values: &BTreeMap<String, f64>) -> Report {
     });
     let what = "each value is a mean over several routes, the percentiles among them";
     Report {
-        name: Some(name),
+        name: Some(format!("{framework} / {level} connections")),
+        target: Some(framework),
         duration: us("duration_ms").filter(|time| time.ms > 0.0),
         load: Generated {
             connections: Some(level),

@@ -45,6 +45,9 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     let mut reports = Vec::new();
     table::each(source, b',', |row| {
         let label = row.field(0).unwrap_or_default().to_owned();
+        let connections: Option<u64> = label.parse().ok();
+        let setting =
+            if connections.is_none() { BTreeMap::from([("row".to_owned(), label.clone())]) } else { BTreeMap::new() };
         for (name, value) in row.names().zip(row.fields()).skip(1) {
             if reports.len() > super::format::REPORTS_MAX {
                 return Err(Place::root("the file").fault("has too many cells"));
@@ -54,7 +57,9 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
             let Some(number) = parsed(value).filter(|number| *number >= 0.0) else { continue };
             reports.push(Report {
                 name: Some(format!("{name} / {label}")),
-                load: Generated { connections: label.parse().ok(), ..Generated::default() },
+                target: Some(name.to_owned()),
+                setting: setting.clone(),
+                load: Generated { connections, ..Generated::default() },
                 others: BTreeMap::from([(VALUE.to_owned(), number)]),
                 warnings: vec![Warning::Note(what.to_owned())],
                 ..Report::default()
