@@ -36,7 +36,10 @@ pub fn public_folder() -> tempfile::TempDir {
 #[must_use]
 pub fn public_copy(program: &Path, folder: &Path) -> PathBuf {
     let copy = folder.join(program.file_name().expect("a program has a name"));
-    std::fs::copy(program, &copy).expect("a copy");
+    // By another process: one that this process starts at the same time would inherit the open file, which could not be
+    // executed then.
+    let copied = std::process::Command::new("cp").arg(program).arg(&copy).status().expect("cp");
+    assert!(copied.success(), "{} is not copied", program.display());
     copy
 }
 

@@ -480,9 +480,11 @@ fn function_lengths(code: &str) -> Vec<(String, usize)> {
     for (start, line) in lines.iter().enumerate() {
         let bare = line.trim_start();
         let Some(at) = bare.find("fn ").filter(|at| bare[..*at].split_whitespace().all(is_modifier)) else { continue };
-        let end = format!("{}}}", &line[..line.len() - bare.len()]);
+        let indent = &line[..line.len() - bare.len()];
+        let (end, declared) = (format!("{indent}}}"), format!("{indent})"));
         let name = bare[at + 3..].split(['(', '<']).next().unwrap_or_default();
-        let Some(length) = lines[start..].iter().position(|line| *line == end) else { continue };
+        let is_end = |line: &str| line == end || line.starts_with(&declared) && line.ends_with(';');
+        let Some(length) = lines[start..].iter().position(|line| is_end(line)) else { continue };
         let one_line = line.ends_with('}') || line.ends_with(';');
         found.push((name.to_owned(), if one_line { 1 } else { length + 1 }));
     }
