@@ -84,10 +84,10 @@ image() {
   GOPATH=$tools/k6 GOMODCACHE=$(go env GOMODCACHE) GOBIN='' CGO_ENABLED=0 GOARCH=$(go_name "$1") nice go install -ldflags '-s -w' "$K6"
   cp "$(find "$tools/k6/bin" -name k6 -path "*$([ "$1" = "$(uname -m)" ] && echo bin/k6 || echo "$(go_name "$1")/k6")")" "$root/usr/bin/"
   buildah build --quiet --isolation chroot --format docker --arch "$(go_name "$1")" --timestamp "$SOURCE_DATE_EPOCH" \
-    --file deploy/Containerfile --tag "localhost/brewbench:$version-$1" "$folder/image-$1" >/dev/null
+    --file deploy/Containerfile --tag "localhost/brewbench:$version" "$folder/image-$1" >/dev/null
   rm -f "$to/brewbench-$version-$1-image.tar"
-  buildah push --quiet "localhost/brewbench:$version-$1" "docker-archive:$to/brewbench-$version-$1-image.tar:localhost/brewbench:$version"
-  buildah rmi "localhost/brewbench:$version-$1" >/dev/null
+  buildah push --quiet "localhost/brewbench:$version" "docker-archive:$to/brewbench-$version-$1-image.tar:localhost/brewbench:$version"
+  buildah rmi "localhost/brewbench:$version" >/dev/null
 }
 
 libraries() {
