@@ -52,8 +52,8 @@ pub struct Tools<A> {
 type Answer = Result<String, String>;
 
 /// Writes an answer, without the no-break spaces of pages.
-fn written(value: &Value) -> Answer {
-    Ok(value.to_string().replace('\u{a0}', " "))
+fn written(value: &Value) -> String {
+    value.to_string().replace('\u{a0}', " ")
 }
 
 /// Time between two looks at a running experiment.
@@ -173,7 +173,7 @@ impl<A: Api> Tools<A> {
     async fn search(&self, Parameters(Words { query }): Parameters<Words>) -> Answer {
         let found: SearchResults = self.get("api/v1/search", [("q", Some(query))]).await?;
         let hit = |hit: &Hit| json!({"kind": hit.kind, "title": hit.title, "detail": hit.detail, "page": self.page(&hit.url)});
-        written(&found.hits.iter().map(hit).collect())
+        Ok(written(&found.hits.iter().map(hit).collect()))
     }
 
     #[tool(
@@ -186,7 +186,7 @@ impl<A: Api> Tools<A> {
         let sizes: SizeList = self.get("api/v1/sizes", NO_QUERY).await?;
         let scenarios: ScenarioList = self.get("api/v1/scenarios", NO_QUERY).await?;
         let agents: AgentList = self.get("api/v1/agents", NO_QUERY).await?;
-        written(&answer::catalog(&targets, &sizes, &scenarios, &agents))
+        Ok(written(&answer::catalog(&targets, &sizes, &scenarios, &agents)))
     }
 
     #[tool(
@@ -202,7 +202,7 @@ impl<A: Api> Tools<A> {
             json!({"id": info.experiment.id, "name": info.experiment.name, "state": info.progress.state,
                 "result": info.verdict, "page": self.page(&info.url)})
         };
-        written(&json!({"experiments": list.experiments.iter().map(entry).collect::<Value>(), "next": list.next}))
+        Ok(written(&json!({"experiments": list.experiments.iter().map(entry).collect::<Value>(), "next": list.next})))
     }
 
     #[tool(
@@ -217,7 +217,7 @@ impl<A: Api> Tools<A> {
             [("experiment", experiment), ("target", target), ("verdict", verdict), ("after", after), ("limit", limit)];
         let list: RunPage = self.get("api/v1/runs", query).await?;
         let runs = list.runs.iter().map(|run| answer::run(run, &self.page_of(run)));
-        written(&json!({"runs": runs.collect::<Value>(), "next": list.next}))
+        Ok(written(&json!({"runs": runs.collect::<Value>(), "next": list.next})))
     }
 
     #[tool(
@@ -228,7 +228,7 @@ impl<A: Api> Tools<A> {
     async fn explain_run(&self, Parameters(OneRun { id }): Parameters<OneRun>) -> Answer {
         let RunList { runs } = self.get(&format!("api/v1/runs/{}", segment(&id)), NO_QUERY).await?;
         let run = runs.first().ok_or("the run was deleted")?;
-        written(&answer::explained(run, &self.page_of(run)))
+        Ok(written(&answer::explained(run, &self.page_of(run))))
     }
 
     #[tool(
@@ -238,7 +238,7 @@ impl<A: Api> Tools<A> {
         annotations(read_only_hint = true)
     )]
     async fn compare(&self, Parameters(selection): Parameters<Selection>) -> Answer {
-        written(&self.comparison(selection).await?)
+        Ok(written(&self.comparison(selection).await?))
     }
 
     #[tool(
@@ -249,7 +249,7 @@ impl<A: Api> Tools<A> {
     async fn submit_experiment(&self, Parameters(plan): Parameters<NewExperiment>) -> Answer {
         let plan = serde_json::to_value(plan).map_err(|fault| fault.to_string())?;
         let stored: ExperimentWithRuns = self.send(Method::POST, "api/v1/experiments".to_owned(), Some(plan)).await?;
-        written(&answer::progress(&stored, &self.page(&stored.url)))
+        Ok(written(&answer::progress(&stored, &self.page(&stored.url))))
     }
 
     #[tool(
@@ -268,9 +268,9 @@ impl<A: Api> Tools<A> {
                 ExperimentState::Finished => {
                     let selection = Selection { experiments: vec![experiment], ..Selection::default() };
                     answer["comparison"] = self.comparison(selection).await?;
-                    return written(&answer);
+                    return Ok(written(&answer));
                 }
-                _ => return written(&answer),
+                _ => return Ok(written(&answer)),
             }
         }
     }

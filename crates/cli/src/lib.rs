@@ -160,7 +160,7 @@ enum Command {
     Check(check::Check),
     /// Check whether a server can store results
     Health(health::Health),
-    /// Check a server: certificate, clocks, disk, backups, agents, alerts
+    /// Check a server: certificate, clocks, disk, backups, alerts
     Doctor(doctor::Doctor),
     /// Offer the server's tools to an assistant (Model Context Protocol)
     Mcp(mcp::Mcp),
