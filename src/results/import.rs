@@ -222,7 +222,7 @@ impl Upload {
             if about.spec.target.is_empty() {
                 about.spec.target = target_name(name, &part);
             }
-            for (name, value) in &part.report.setting {
+            for (name, value) in &part.report.parameters {
                 about.spec.parameters.entry(name.clone()).or_insert_with(|| value.clone());
             }
             let cell = (about.spec.target.clone(), about.spec.parameters.clone(), part.report.load.connections);

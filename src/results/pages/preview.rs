@@ -257,7 +257,7 @@ impl Row {
             key,
             file: file.path.clone(),
             parameters: report
-                .setting
+                .parameters
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect::<Vec<_>>()

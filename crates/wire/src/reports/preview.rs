@@ -47,8 +47,8 @@ pub struct ReportPreview {
     pub name: Option<String>,
     /// What was loaded, if the name says more than that.
     pub target: Option<String>,
-    /// What else tells it from the others of a collection. Runs have it as parameters.
-    pub setting: BTreeMap<String, String>,
+    /// Parameters of the run: what else distinguishes it in its collection, such as the test.
+    pub parameters: BTreeMap<String, String>,
     /// Connections or virtual users that were requested.
     pub connections: Option<u64>,
     /// E.g. `wrk's output`.
@@ -176,14 +176,15 @@ impl From<Report> for ReportPreview {
     fn from(report: Report) -> Self {
         let (line, heading, name) = (report.line, report.heading.clone(), report.name.clone());
         let warnings = report.warnings.iter().map(ToString::to_string).collect();
-        let (target, setting, connections) = (report.target.clone(), report.setting.clone(), report.load.connections);
+        let (target, parameters, connections) =
+            (report.target.clone(), report.parameters.clone(), report.load.connections);
         let without_series = Report { summary: None, series: None, ..report.clone() };
         let preview = Self {
             line,
             heading,
             name,
             target,
-            setting,
+            parameters,
             connections,
             warnings,
             report: without_series,

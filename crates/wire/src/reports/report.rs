@@ -27,9 +27,9 @@ pub struct Report {
     /// What was loaded, if the name says more than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// What else tells it from the others of a collection, such as its test. Runs have it as parameters.
+    /// Parameters of the run: what else distinguishes it in its collection, such as the test.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub setting: BTreeMap<String, String>,
+    pub parameters: BTreeMap<String, String>,
     /// Version of the load generator.
     pub version: Option<String>,
     /// The address that was loaded.

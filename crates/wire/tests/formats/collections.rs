@@ -26,12 +26,12 @@ fn techempower_has_a_report_for_each_framework_test_and_level() {
         (Some(1.48), Some(60.82), Some(1.25))
     );
     assert_eq!((alpha.started_ms, alpha.load.connections), (Some(1_795_760_450_000), Some(32)));
-    assert_eq!((alpha.target.as_deref(), alpha.setting["test"].as_str()), (Some("alpha"), "json"));
+    assert_eq!((alpha.target.as_deref(), alpha.parameters["test"].as_str()), (Some("alpha"), "json"));
     let plaintext = named(&reports, "plaintext / alpha / 256 connections");
     assert_eq!((plaintext.load.connections, plaintext.requests), (Some(256), Some(93_131_488)));
     let query = named(&reports, "query / beta / 1 queries");
     assert_eq!((query.load.connections, query.rate_per_s), (Some(32), Some(30_000.0)));
-    assert_eq!(query.setting["queries"], "1");
+    assert_eq!(query.parameters["queries"], "1");
     let beta = named(&reports, "json / beta / 32 connections");
     assert_eq!((beta.requests, beta.failed), (Some(900_005), Some(12)));
 }

@@ -103,7 +103,7 @@ impl Entry {
         Report {
             name: Some(test.map_or_else(|| self.framework.clone(), |test| format!("{} / {test}", self.framework))),
             target: Some(self.framework),
-            setting: test.map(|test| ("test".to_owned(), test.to_owned())).into_iter().collect(),
+            parameters: test.map(|test| ("test".to_owned(), test.to_owned())).into_iter().collect(),
             duration: time(self.duration).map(|time| Time::exact(time.ms)),
             load: Generated {
                 connections: self.connections,

@@ -118,7 +118,7 @@ impl Results {
         Report {
             name: Some(format!("{test} / {framework} / {what}")),
             target: Some(framework.to_owned()),
-            setting: [("test", Some(test.to_owned())), ("queries", queries.map(|queries| queries.to_string()))]
+            parameters: [("test", Some(test.to_owned())), ("queries", queries.map(|queries| queries.to_string()))]
                 .into_iter()
                 .filter_map(|(name, value)| Some((name.to_owned(), value?)))
                 .collect(),

@@ -46,7 +46,7 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     table::each(source, b',', |row| {
         let label = row.field(0).unwrap_or_default().to_owned();
         let connections: Option<u64> = label.parse().ok();
-        let setting =
+        let parameters =
             if connections.is_none() { BTreeMap::from([("row".to_owned(), label.clone())]) } else { BTreeMap::new() };
         for (name, value) in row.names().zip(row.fields()).skip(1) {
             if reports.len() > super::format::REPORTS_MAX {
@@ -58,7 +58,7 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
             reports.push(Report {
                 name: Some(format!("{name} / {label}")),
                 target: Some(name.to_owned()),
-                setting: setting.clone(),
+                parameters: parameters.clone(),
                 load: Generated { connections, ..Generated::default() },
                 others: BTreeMap::from([(VALUE.to_owned(), number)]),
                 warnings: vec![Warning::Note(what.to_owned())],
