@@ -18,8 +18,8 @@ use crate::{
 
 /// What an experiment can be made of.
 pub fn catalog(targets: &TargetList, sizes: &SizeList, scenarios: &ScenarioList, agents: &AgentList) -> Value {
-    let target = |target: &Target| json!({"name": target.name, "version": target.version, "kind": target.kind, "description": target.description});
-    let agent = |agent: &Agent| json!({"name": agent.name, "connected": agent.connected, "labels": agent.labels, "fault": agent.fault});
+    let target = |Target { name, version, kind, description, .. }: &Target| json!({"name": name, "version": version, "kind": kind, "description": description});
+    let agent = |Agent { name, connected, labels, fault, .. }: &Agent| json!({"name": name, "connected": connected, "labels": labels, "fault": fault});
     json!({
         "targets": targets.targets.iter().map(target).collect::<Value>(),
         "more_targets": targets.next.is_some(),
@@ -86,7 +86,7 @@ pub fn comparison(comparison: &Comparison, page: &str) -> Value {
         "page": page,
         "result": comparison.answer.headlines.iter().map(result).collect::<Value>(),
         "trust": format!("{}: {}", trust.level.title(), trust.text),
-        "doubts": comparison.notes_of(&Level::Doubt).iter().map(note).collect::<Value>(),
+        "warnings": comparison.notes_of(&Level::Doubt).iter().map(note).collect::<Value>(),
         "shared": comparison.shared,
         "settings": comparison.rows.iter().map(|row| setting(comparison, row)).collect::<Value>(),
         "excluded": excluded.collect::<Value>(),
@@ -108,7 +108,7 @@ fn setting(comparison: &Comparison, row: &Row) -> Value {
     let confounders = row.confounders.iter().map(|it| format!("{}: {}", it.what, it.values.join(" and ")));
     json!({
         "setting": row.setting.label,
-        "other_differences": confounders.collect::<Value>(),
+        "confounders": confounders.collect::<Value>(),
         "targets": targets.collect::<Value>(),
     })
 }

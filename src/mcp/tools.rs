@@ -57,7 +57,7 @@ fn written(value: &Value) -> String {
 }
 
 /// Time between two looks at a running experiment.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -190,7 +190,7 @@ impl<A: Api> Tools<A> {
     }
 
     #[tool(
-        description = "List experiments, newest first, each with its progress and its result in one line.",
+        description = "List experiments, newest first, each with its state. Results are in `compare`, with their intervals.",
         annotations(read_only_hint = true)
     )]
     async fn list_experiments(&self, Parameters(list): Parameters<ListOfExperiments>) -> Answer {
@@ -200,7 +200,7 @@ impl<A: Api> Tools<A> {
         let list: ExperimentList = self.get("api/v1/experiments", query).await?;
         let entry = |info: &ExperimentInfo| {
             json!({"id": info.experiment.id, "name": info.experiment.name, "state": info.progress.state,
-                "result": info.verdict, "page": self.page(&info.url)})
+                "page": self.page(&info.url)})
         };
         Ok(written(&json!({"experiments": list.experiments.iter().map(entry).collect::<Value>(), "next": list.next})))
     }
