@@ -1,4 +1,5 @@
 //! SQL of maintenance: copy and check the database, count its contents, and store the retention rule.
+
 use sqlx::{Row, SqlitePool};
 
 use crate::{

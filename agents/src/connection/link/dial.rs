@@ -31,6 +31,13 @@ pub(super) enum ConnectError {
     Retry(String),
 }
 
+impl ConnectError {
+    fn reason(self) -> String {
+        let (Self::Rejected(reason) | Self::Retry(reason)) = self;
+        reason
+    }
+}
+
 /// Sends `Hello` once and disconnects. Fails with a sentence.
 pub async fn announce(client: &Client, hello: Hello) -> Result<(), String> {
     let introduced = async {
@@ -39,18 +46,14 @@ pub async fn announce(client: &Client, hello: Hello) -> Result<(), String> {
         let _ = socket.close(None).await;
         Ok(())
     };
-    introduced.await.map_err(|(ConnectError::Rejected(reason) | ConnectError::Retry(reason))| reason)
+    introduced.await.map_err(ConnectError::reason)
 }
 
 /// Opens a connection and closes it again, before any message. Fails with a sentence.
 pub async fn try_to_open(client: &Client) -> Result<(), String> {
-    match connect(client).await {
-        Ok(mut socket) => {
-            let _ = socket.close(None).await;
-            Ok(())
-        }
-        Err(ConnectError::Rejected(reason) | ConnectError::Retry(reason)) => Err(reason),
-    }
+    let mut socket = connect(client).await.map_err(ConnectError::reason)?;
+    let _ = socket.close(None).await;
+    Ok(())
 }
 
 /// Opens a connection, before any message.
