@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brewbench_wire::traffic::{MAX_PEERS, Peer, Segments, Traffic};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::sock_diag::{Counters, SockDiag, Socket};
 use crate::host::procfs;
 use crate::run::destination::Destination;
 
-/// Looking at the sockets may take one part in this many of the time: with many thousands of them, looks become rare.
+/// Looking at the sockets may take one part in this many of a CPU: with many thousands of them, looks become rare.
 const BUDGET: u32 = 100;
 
 /// Fewer bytes are those that the kernel counts for opening and closing a connection.
@@ -99,10 +100,10 @@ impl Connections {
     /// Looks at the sockets at this time, unix milliseconds, unless the last look was too costly. Without a load
     /// generator on this machine only the target's sockets count.
     pub fn look(&mut self, at_ms: i64, generator: Option<Generator<'_>>) {
-        let begun = Instant::now();
-        if self.due.is_some_and(|due| begun < due) {
+        if self.due.is_some_and(|due| Instant::now() < due) {
             return;
         }
+        let begun = cpu_time();
         let before = generator.filter(|_| self.reconnects).map(|generator| generator.inodes()).unwrap_or_default();
         let Some(sockets) = self.kernel.as_ref().and_then(|kernel| kernel.sockets().ok()) else {
             return self.kernel = None;
@@ -119,7 +120,7 @@ impl Connections {
             (socket.cookie, KnownSocket { counters: socket.counters, is_generators })
         };
         self.known = sockets.iter().filter(|socket| socket.inode > 0).map(known).collect();
-        self.due = Some(Instant::now() + begun.elapsed() * BUDGET);
+        self.due = Some(Instant::now() + cpu_time().saturating_sub(begun) * BUDGET);
     }
 
     /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets, or none
@@ -237,6 +238,11 @@ impl Look {
         let Counters { segments: sent, retransmitted, spurious, .. } = counters;
         self.segments.add(Segments { sent, retransmitted, spurious });
     }
+}
+
+/// Returns the CPU time of this thread, which leaves out its waits on a busy machine.
+fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Halves the number of looks by adding up pairs.
