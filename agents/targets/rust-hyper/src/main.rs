@@ -13,7 +13,12 @@ mod site;
 use std::process::ExitCode;
 
 use arguments::{Arguments, USAGE};
+use mimalloc::MiMalloc;
 use site::Site;
+
+/// Releases are linked with musl, whose own allocator would make this server look slow.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
