@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use brewbench_wire::RunId;
+use brewbench_wire::manifest::Profile;
 use brewbench_wire::outcome::Cores;
 use brewbench_wire::profile::{ProfileSource, Profiled, RunProfile};
 
 use super::finding::Finding;
 use crate::profile::attached::{Attached, Subject};
-use crate::profile::offer;
 use crate::sandbox::{Sandbox, Watch};
 use crate::series::sampler::Source;
 use crate::target::{Running, Serving};
@@ -19,12 +19,9 @@ const SECONDS: u64 = 2;
 
 /// Profiles a target that serves. Returns a finding per profile.
 pub async fn check(target: &Running, serving: &Serving, cgroups: &Path, agent: &str) -> Vec<Finding> {
-    let Some(profile) = target.profile() else { return Vec::new() };
+    // Without a choice of its manifest a target has perf, which few runs use.
+    let Some(profile) = target.profile().filter(|profile| **profile != Profile::by_perf()) else { return Vec::new() };
     let source = profile.source();
-    // Without a choice of its manifest a target has perf, and whether a machine has that is no fault of the target.
-    if source == ProfileSource::Perf && offer::check(Some(profile), &ProfileSource::ALL).is_err() {
-        return Vec::new();
-    }
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => return vec![missing(format!("{source}: {error}"))],
