@@ -242,10 +242,9 @@ impl RunView {
         time_ago::ago(Some(self.run().queued_at_ms))
     }
 
-    /// Time of its last activity.
-    fn when(&self) -> RelativeTime {
-        let run = self.run();
-        time_ago::ago(run.finished_at_ms.or(run.started_at_ms).or(Some(run.queued_at_ms)))
+    /// When it ended; while it is in progress, the page would not keep it current.
+    fn ended(&self) -> RelativeTime {
+        time_ago::ago(self.run().finished_at_ms)
     }
 }
 
