@@ -20,11 +20,6 @@ impl Change {
     pub fn of(effect: &Effect, min_effect: f64) -> Self {
         Self { by: effect.change(), is_clear: effect.is_clear(), min_effect }
     }
-
-    /// Returns the change between two shares in points. None if a side has no values.
-    pub fn of_shares(base: &[f64], challenger: &[f64], min_effect: f64) -> Option<Self> {
-        Some(Self { by: points(base, challenger)?, is_clear: true, min_effect })
-    }
 }
 
 /// Returns the difference between the means of two shares.
@@ -128,8 +123,9 @@ mod tests {
     fn failures_in_less_than_half_of_the_runs_are_found() {
         let base = [0.0; 15];
         let failing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005];
-        let change = Change::of_shares(&base, &failing, 0.001).expect("a change");
-        assert!((change.by - 0.035 / 15.0).abs() < 1e-12);
+        let by = points(&base, &failing).expect("a difference");
+        assert!((by - 0.035 / 15.0).abs() < 1e-12);
+        let change = Change { by, is_clear: true, min_effect: 0.001 };
         assert_eq!(decide(&SURE, Some(change), Better::Lower), Decision::Worse);
         assert_eq!(points(&[], &failing), None);
     }

@@ -223,12 +223,4 @@ impl Latencies {
         let Self { min, mean, max, stddev, percentiles, .. } = self;
         [min, mean, max, stddev].into_iter().all(Option::is_none) && percentiles.is_empty()
     }
-
-    /// Whether percentiles of both mean the same.
-    pub fn is_comparable_with(&self, other: &Self) -> bool {
-        self.definition == other.definition
-            && self.definition != Definition::Unknown
-            && self.of == other.of
-            && self.since == other.since
-    }
 }

@@ -113,16 +113,6 @@ fn an_impossible_order_is_refused_with_both_values() {
 }
 
 #[test]
-fn percentiles_of_different_definitions_are_not_comparable() {
-    let [wrk, hey, vegeta, json] =
-        ["wrk.txt", "hey.txt", "vegeta.txt", "vegeta.json"].map(|name| one(&bytes(name)).latency);
-    assert!(!wrk.is_comparable_with(&hey) && !hey.is_comparable_with(&vegeta));
-    assert!(vegeta.is_comparable_with(&json));
-    // wrk2 counts from the time at which a request was due.
-    assert!(!one(&bytes("wrk2.txt")).latency.is_comparable_with(&wrk));
-}
-
-#[test]
 fn capped_latencies_are_said_to_be_capped() {
     let hey = text("hey.txt").replace("Slowest:\t0.0320", "Slowest:\t20.0004");
     assert_eq!(
