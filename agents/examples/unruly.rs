@@ -101,8 +101,10 @@ fn serve(mut stream: TcpStream, manner: &str) {
             "various" if count.is_multiple_of(2) => "other",
             _ => "hello",
         };
-        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\n\r\n{body}");
-        if stream.write_all(answer.as_bytes()).is_err() {
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\n\r\n");
+        // Without TCP_NODELAY a second part waits until the client has acknowledged the first.
+        let parts = if manner == "halting" { vec![head, body.to_owned()] } else { vec![head + body] };
+        if parts.iter().any(|part| stream.write_all(part.as_bytes()).is_err()) {
             return;
         }
         if manner == "brief" {

@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 use crate::support::web::Web;
 use crate::support::{Bench, job, scenario, vus};
 
-/// Runs a script for four seconds and returns the traffic.
+/// Runs a script for six seconds and returns the traffic.
 async fn traffic(bench: &Bench, manner: &str, script: &str) -> Traffic {
     bench.offer(manner, "");
     let job = Job {
         scenario: scenario(script),
-        spec: RunSpec { load: Some(vus(2, 4_000)), ..job(manner).spec },
+        spec: RunSpec { load: Some(vus(2, 6_000)), ..job(manner).spec },
         ..job(manner)
     };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
@@ -52,6 +52,7 @@ async fn bytes_are_counted_by_address() {
     assert_eq!((target.address.to_string(), helper.address), (both.target.clone(), other.at));
     assert!(!helper.is_target && helper.bytes > 1_000 && target.bytes > helper.bytes, "{both:?}");
     assert!(both.looks >= 1 && both.elapsed_ms >= 900 && both.segments.sent > 100, "{both:?}");
+    assert!(both.ends >= 2 && both.held_back == 0, "{both:?}");
 
     let script = format!(
         "import http from 'k6/http'; export function setup() {{ http.get('http://{}'); }}
@@ -60,6 +61,14 @@ async fn bytes_are_counted_by_address() {
     );
     let alone = traffic(&bench, "good", &script).await;
     assert_eq!(peers(&alone).iter().map(|peer| peer.is_target).collect::<Vec<_>>(), [true], "{alone:?}");
+}
+
+#[tokio::test]
+async fn responses_that_wait_for_acknowledgements_are_seen() {
+    let Some(bench) = Bench::new("halting").await else { return };
+    let script = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";
+    let halting = traffic(&bench, "halting", script).await;
+    assert!(halting.ends >= 2 && halting.held_back * 2 >= halting.ends, "{halting:?}");
 }
 
 /// Without cgroup v2 some of these connections, or all, are gone before they are found; none is taken for another's.

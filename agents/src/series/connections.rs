@@ -72,6 +72,8 @@ struct Look {
     at_ms: i64,
     peers: BTreeMap<SocketAddr, Exchange>,
     segments: Segments,
+    /// The target's ends, and how many of them held back a part of a response.
+    ends: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -182,6 +184,7 @@ impl Connections {
         };
         for socket in sockets.iter().filter(is_end) {
             look.add_segments(self.since(socket));
+            look.add_ends((1, socket.holds_back.into()));
         }
         look
     }
@@ -211,11 +214,12 @@ impl Connections {
         let Self { kernel, destination, is_visible, looks, .. } = self;
         kernel?;
         let (mut peers, mut segments) = (BTreeMap::<SocketAddr, Peer>::new(), Segments::default());
-        let (mut count, mut elapsed_ms) = (0, 0);
+        let (mut count, mut elapsed_ms, mut ends, mut held_back) = (0, 0, 0, 0);
         for look in looks.iter().filter(|look| look.from_ms >= from_ms && look.at_ms <= to_ms) {
             count += 1;
             elapsed_ms += u64::try_from(look.at_ms - look.from_ms).unwrap_or_default();
             segments.add(look.segments);
+            (ends, held_back) = (ends + look.ends.0, held_back + look.ends.1);
             for (address, exchange) in &look.peers {
                 let is_target = destination.covers(*address);
                 let none = Peer { address: *address, is_target, bytes: 0, connections: 0, reconnects: 0 };
@@ -229,7 +233,8 @@ impl Connections {
         peers.sort_by_key(|peer| std::cmp::Reverse(peer.bytes));
         peers.truncate(MAX_PEERS);
         let target = destination.to_string();
-        Some(Traffic { target, looks: count, elapsed_ms, peers: is_visible.then_some(peers), segments })
+        let peers = is_visible.then_some(peers);
+        Some(Traffic { target, looks: count, elapsed_ms, peers, segments, ends, held_back })
     }
 }
 
@@ -237,6 +242,10 @@ impl Look {
     fn add_segments(&mut self, counters: Counters) {
         let Counters { segments: sent, retransmitted, spurious, .. } = counters;
         self.segments.add(Segments { sent, retransmitted, spurious });
+    }
+
+    fn add_ends(&mut self, (ends, held_back): (u64, u64)) {
+        self.ends = (self.ends.0 + ends, self.ends.1 + held_back);
     }
 }
 
@@ -249,9 +258,10 @@ fn cpu_time() -> Duration {
 fn pair_up(looks: &mut Vec<Look>) {
     let mut all = std::mem::take(looks).into_iter();
     while let Some(mut first) = all.next() {
-        if let Some(Look { at_ms, peers, segments, .. }) = all.next() {
+        if let Some(Look { from_ms: _, at_ms, peers, segments, ends }) = all.next() {
             first.at_ms = at_ms;
             first.segments.add(segments);
+            first.add_ends(ends);
             for (address, exchange) in peers {
                 let sum = first.peers.entry(address).or_default();
                 sum.bytes = sum.bytes.saturating_add(exchange.bytes);

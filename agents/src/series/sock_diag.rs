@@ -57,6 +57,8 @@ pub struct Socket {
     pub cookie: u64,
     /// Its counters.
     pub counters: Counters,
+    /// Whether less than a segment waits for the acknowledgement of what was sent before: Nagle's algorithm (RFC 896).
+    pub holds_back: bool,
 }
 
 /// Counters of a socket since it was opened; 0 if the kernel is too old to have them.
@@ -149,9 +151,11 @@ fn parse(body: &[u8]) -> Option<Socket> {
     let cookie = u64::from_ne_bytes(number::<8>(body, 44)?);
     let inode = u32::from_ne_bytes(number::<4>(body, MESSAGE - 4)?).into();
     let attributes = body.get(MESSAGE..)?;
-    let counters = attribute(attributes, INFO).map(counters).unwrap_or_default();
+    let info = attribute(attributes, INFO).unwrap_or_default();
     let group = attribute(attributes, CGROUP).and_then(|id| number::<8>(id, 0)).map_or(0, u64::from_ne_bytes);
-    Some(Socket { local, remote, listens: *body.get(1)? == LISTEN, inode, group, cookie, counters })
+    let listens = *body.get(1)? == LISTEN;
+    let (counters, holds_back) = (counters(info), !listens && holds_back(info));
+    Some(Socket { local, remote, listens, inode, group, cookie, counters, holds_back })
 }
 
 /// Returns the content of an attribute.
@@ -166,15 +170,23 @@ fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-/// Reads the fields of `struct tcp_info`, which grows with each kernel, by their offsets.
+/// Reads a field of `struct tcp_info`, which grows with each kernel, by its offset.
+fn short(info: &[u8], at: usize) -> u64 {
+    number::<4>(info, at).map_or(0, |bytes| u32::from_ne_bytes(bytes).into())
+}
+
+fn holds_back(info: &[u8]) -> bool {
+    let (segment, unacknowledged, unsent) = (short(info, 16), short(info, 24), short(info, 144));
+    unacknowledged > 0 && (1..segment).contains(&unsent)
+}
+
 fn counters(info: &[u8]) -> Counters {
-    let short = |at| number::<4>(info, at).map_or(0, |bytes| u32::from_ne_bytes(bytes).into());
     let long = |at| number::<8>(info, at).map_or(0, u64::from_ne_bytes);
     Counters {
         bytes: long(120).saturating_add(long(128)),
-        segments: short(136),
-        retransmitted: short(100),
-        spurious: short(216),
+        segments: short(info, 136),
+        retransmitted: short(info, 100),
+        spurious: short(info, 216),
     }
 }
 

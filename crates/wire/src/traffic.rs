@@ -26,6 +26,10 @@ pub struct Traffic {
     pub peers: Option<Vec<Peer>>,
     /// Segments on the connections between load generator and target, as far as their ends are on this machine.
     pub segments: Segments,
+    /// The target's ends of these connections, summed over all looks; 0 if they are not on this machine.
+    pub ends: u64,
+    /// Those at which the kernel held back the last part of a response until the others were acknowledged.
+    pub held_back: u64,
 }
 
 /// An address that the load generator exchanged bytes with.

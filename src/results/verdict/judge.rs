@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use brewbench_wire::{outcome::Cause, reports::summary::Figures};
 
 use crate::results::verdict::{
-    code, connections, cut_short, exceptions, generator, generators, host, idle_users, interrupted,
+    code, connections, cut_short, delayed_ack, exceptions, generator, generators, host, idle_users, interrupted,
     limits::Limits,
     little, load,
     model::{Context, Judgement},
@@ -47,6 +47,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         host::judge(figures, context, limits, &mut reasons);
         reasons.extend(network::judge(context.conditions, limits));
         reasons.extend(retransmits::judge(context.conditions, figures.latency.max_ms, limits));
+        reasons.extend(delayed_ack::judge(figures, context.conditions));
         steadiness::judge(context, limits, &mut reasons);
         setup::judge(context, limits, &mut reasons);
         code::judge(context, &mut reasons);

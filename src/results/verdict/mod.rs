@@ -6,6 +6,7 @@ pub mod cell;
 pub mod code;
 mod connections;
 mod cut_short;
+mod delayed_ack;
 mod exceptions;
 pub mod generator;
 pub mod generators;
