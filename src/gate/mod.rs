@@ -5,10 +5,11 @@
 //! wide interval, too few repetitions, invalid runs, confounders.
 //!
 //! [`rule`] parses the rules, [`cells`] finds what can be compared, [`confounders`] and [`obstacle`] what prevents it,
-//! [`decide`] decides by [`ruling`]; [`markdown`], [`junit`] and [`picture`] render the [`model::Gate`]. All of these are
+//! [`decide`] decides by [`ruling`], [`bisection`] what to measure next to find a commit; [`markdown`], [`junit`] and [`picture`] render the [`model::Gate`]. All of these are
 //! pure. [`mod@api`] loads the runs, [`mod@pages`] shows the result.
 
 pub mod api;
+pub mod bisection;
 pub mod cells;
 pub mod confounders;
 pub mod decide;

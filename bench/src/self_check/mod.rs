@@ -1,6 +1,7 @@
 //! Error rates and power of brewbench's statistics on simulated noise, with its own code from the order of the runs to
 //! the decision.
 
+mod bisection;
 pub mod change_points;
 mod compare;
 mod gate;
@@ -22,6 +23,7 @@ mod tests {
     use brewbench::compare::statistics::ALPHA;
 
     use super::{
+        bisection,
         compare::{Nights, across, interleaved},
         gate,
         noise::Within,
@@ -108,6 +110,16 @@ mod tests {
         let looked = sequential::until_decided(&["rps<-5%"], worse, &[10, 20], 40, 15);
         assert!(looked.gates.regression.hits > 10, "{looked:?}");
         assert_eq!((looked.unconfirmed.hits, looked.unlike_page.hits), (0, 0), "{looked:?}");
+    }
+
+    #[test]
+    fn a_bisection_finds_the_commit_or_says_that_it_can_not() {
+        let bisections = bisection::among(32, Plan { factor: 0.9, ..Plan::USUAL }, 20, 40, 20);
+        assert!(bisections.found.is_at_least(0.9) && bisections.most_steps <= 6, "{bisections:?}");
+        let noisy = Plan { factor: 0.9, noisier: 2.5, ..Plan::USUAL };
+        for bisections in [bisections, bisection::among(32, noisy, 20, 40, 21)] {
+            assert!(bisections.wrong.is_at_most(ALPHA), "{bisections:?}");
+        }
     }
 
     #[test]

@@ -80,24 +80,41 @@ fn remember(known: &mut ComparisonContext, look: usize) {
 pub fn until_decided(texts: &[&str], plan: Plan, maxima: &[usize], count: usize, seed: u64) -> Looked {
     let rules = rules(texts);
     let round = |random: &mut StdRng| {
-        let most = maxima.iter().copied().max().unwrap_or(0);
-        let all = sides(Plan { repetitions: most, ..plan }, random);
-        let (mut now, mut known, mut plans) = (LOOKS[0].min(maxima[0]), ComparisonContext::default(), maxima.iter());
-        let mut max = plans.next().copied();
-        loop {
-            let gate = decide_on(&rules, first(&all, now), &known, max);
-            if let Some(more) = &gate.more {
-                remember(&mut known, now);
-                now += more.repetitions;
-                continue;
-            }
-            match plans.next().filter(|_| gate.outcome == Outcome::CannotSay) {
-                Some(longer) => max = Some(*longer),
-                None => return Looked::at_last_look(&gate, &rules, first(&all, now), &known, now),
-            }
-        }
+        let Decided { gate, all, known, repetitions } = decided(&rules, plan, maxima, random);
+        Looked::at_last_look(&gate, &rules, first(&all, repetitions), &known, repetitions)
     };
     rounds(count, seed, round).into_iter().fold(Looked::default(), Looked::add)
+}
+
+/// The last look of a gate.
+pub struct Decided {
+    /// The gate.
+    pub gate: Gate,
+    all: Sides,
+    known: ComparisonContext,
+    /// Repetitions so far.
+    pub repetitions: usize,
+}
+
+/// Simulates one such gate.
+pub fn decided(rules: &[Rule], plan: Plan, maxima: &[usize], random: &mut StdRng) -> Decided {
+    let most = maxima.iter().copied().max().unwrap_or(0);
+    let all = sides(Plan { repetitions: most, ..plan }, random);
+    let (mut repetitions, mut known) = (LOOKS[0].min(maxima[0]), ComparisonContext::default());
+    let mut plans = maxima.iter();
+    let mut max = plans.next().copied();
+    loop {
+        let gate = decide_on(rules, first(&all, repetitions), &known, max);
+        if let Some(more) = &gate.more {
+            remember(&mut known, repetitions);
+            repetitions += more.repetitions;
+            continue;
+        }
+        match plans.next().filter(|_| gate.outcome == Outcome::CannotSay) {
+            Some(longer) => max = Some(*longer),
+            None => return Decided { gate, all, known, repetitions },
+        }
+    }
 }
 
 /// Simulates gates after each of these numbers of repetitions until one decides, whatever they advise.

@@ -15,7 +15,7 @@ type Build = fn(usize) -> String;
 
 /// Prints all tables, with `rounds` rounds per figure of equal programs and fewer where programs differ.
 pub fn print(rounds: usize) -> anyhow::Result<()> {
-    let tables: [(&str, Build); 10] = [
+    let tables: [(&str, Build); 11] = [
         ("within one experiment", pages::interleaved),
         ("minimum detectable effect", pages::detectable),
         ("questions", pages::questions),
@@ -26,6 +26,7 @@ pub fn print(rounds: usize) -> anyhow::Result<()> {
         ("limits", gates::limits),
         ("until decided", gates::until_decided),
         ("gates of two nights", gates::nights),
+        ("bisections", gates::bisections),
     ];
     for (name, table) in tables {
         let start = Instant::now();

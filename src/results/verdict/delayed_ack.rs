@@ -37,7 +37,6 @@ pub(super) fn judge(figures: &Figures, conditions: &Conditions) -> Option<Reason
 mod tests {
     use brewbench_wire::traffic::Traffic;
 
-    use super::*;
     use crate::{
         results::verdict::tests::{Case, fine, only, with},
         runs::verdict::Verdict,

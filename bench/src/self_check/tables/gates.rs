@@ -2,6 +2,7 @@
 
 use super::table::{Table, change, few};
 use crate::self_check::{
+    bisection,
     compare::Nights,
     gate::{self, Gates},
     sequential::{self, Looked},
@@ -111,6 +112,28 @@ pub fn nights(rounds: usize) -> String {
                 outcome(gate::across(&RULE, Nights { past, sizes, factor, ..Nights::USUAL }, rounds, 8))
             });
             table.line(format!("{sizes}, {past}"), &gates);
+        }
+    }
+    table.into_text()
+}
+
+/// Bisections of 32 commits.
+pub fn bisections(rounds: usize) -> String {
+    let mut table = Table::new(
+        "`brewbench bisect` with `rps<-5%` among 32 commits, one of which changes throughput",
+        "Percent of bisections; the others are undecided and name the commits that are left",
+        &["noise, true change", "found", "a wrong commit", "most steps", "mean repetitions of all steps"],
+    );
+    for (noise, noisier) in [(2, 1.0), (5, 2.5)] {
+        for factor in [0.9, 0.8] {
+            let bisections = bisection::among(32, Plan { noisier, factor, ..Plan::USUAL }, 20, few(rounds), 9);
+            let figures = [
+                bisections.found.percent(),
+                bisections.wrong.percent(),
+                bisections.most_steps.to_string(),
+                format!("{:.0}", bisections.mean()),
+            ];
+            table.line(format!("{noise} %, {}", change(factor)), &figures);
         }
     }
     table.into_text()

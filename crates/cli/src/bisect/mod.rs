@@ -4,7 +4,6 @@
 //! with the experiments that it finds.
 
 mod history;
-mod search;
 
 use std::{fmt::Write, path::PathBuf, process::ExitCode};
 
@@ -16,6 +15,7 @@ use brewbench::{
         plan::Plan,
     },
     gate::{
+        bisection::{Finding, Next, Search},
         model::{Gate, Outcome},
         rule::Rule,
     },
@@ -28,10 +28,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use reqwest::Method;
 use serde::Serialize;
 
-use self::{
-    history::Commit,
-    search::{Finding, Next, Search},
-};
+use self::history::Commit;
 use crate::{
     common::Common,
     connection::Connection,

@@ -1,10 +1,10 @@
-//! Which commit to measure next, and what is known. Pure.
+//! A bisection of commits: which one to measure next, and what is known. Pure.
 //!
 //! A commit counts as worse if the gate finds a regression from the good end, and as good if the gate rules one out. Each
 //! may be wrong with the gate's error rate, so the commit that is left is measured once more, beside its parent: a wrong
 //! one is named only if that comparison errs, too.
 
-use brewbench::gate::model::Outcome;
+use crate::gate::model::Outcome;
 
 /// What was found about a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
