@@ -26,11 +26,14 @@ build() {
     BREWBENCH_VERSION="$version ($commit)" CARGO_TARGET_DIR=$target CARGO_ZIGBUILD_ZIG_PATH=$tools/zig/ziglang/zig \
     "$tools/zig/bin/cargo-zigbuild" zigbuild --locked --profile dist --target "$1-unknown-linux-musl" \
     --package brewbench-cli --package rust-hyper
-  # Profiles need the names in rust-hyper; those in brewbench are a third of it.
-  LD_LIBRARY_PATH=$rust/lib "$rust/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-objcopy" --strip-all \
-    "$target/$1-unknown-linux-musl/dist/brewbench" "$2/brewbench"
   mkdir -p "$2/targets/bin"
-  cp "$target/$1-unknown-linux-musl/dist/rust-hyper" "$2/targets/bin/"
+  strip() {
+    LD_LIBRARY_PATH=$rust/lib "$rust/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-objcopy" "$@"
+  }
+  dist=$target/$1-unknown-linux-musl/dist
+  strip --strip-all "$dist/brewbench" "$2/brewbench"
+  # Profiles need its names.
+  strip --strip-debug "$dist/rust-hyper" "$2/targets/bin/rust-hyper"
   (cd agents/targets/go-nethttp && CGO_ENABLED=0 GOARCH=$(go_name "$1") GOTOOLCHAIN=local \
     go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$2/targets/bin/go-nethttp" .)
   cp agents/targets/*.toml "$2/targets/"

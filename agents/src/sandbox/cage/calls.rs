@@ -49,7 +49,7 @@ const LOCAL_SOCKETS: &[i64] = &[libc::SYS_io_uring_setup];
 /// Calls that change owner, times and extended attributes of files, mostly by path, which Landlock does not protect.
 const METADATA: &[i64] = &[
     libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
+    FCHMODAT2,
     libc::SYS_fchownat,
     libc::SYS_fchown,
     libc::SYS_setxattr,
@@ -62,6 +62,8 @@ const METADATA: &[i64] = &[
     REMOVEXATTRAT,
     FILE_SETATTR,
 ];
+/// Numbers that are the same everywhere, and that not every C library names.
+const FCHMODAT2: i64 = 452;
 const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_SETATTR: i64 = 469;
