@@ -120,7 +120,7 @@ pub fn nights(rounds: usize) -> String {
 /// Bisections of 32 commits.
 pub fn bisections(rounds: usize) -> String {
     let mut table = Table::new(
-        "`brewbench bisect` with `rps<-5%` among 32 commits, one of which changes throughput",
+        "`brewbench bisect` among 32 commits, one of which changes throughput, with half of the change as the limit",
         "Percent of bisections; the others are undecided and name the commits that are left",
         &["noise, true change", "found", "a wrong commit", "most steps", "mean repetitions of all steps"],
     );
