@@ -68,22 +68,22 @@ pub struct Refusals(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    waiting: Mutex<Waiting>,
+    unwritten: Mutex<Counts>,
     added: Notify,
 }
 
 /// Counts by address and error message.
-type Waiting = BTreeMap<(Option<IpAddr>, String), u64>;
+type Counts = BTreeMap<(Option<IpAddr>, String), u64>;
 
 impl Refusals {
     /// Adds a refusal with its error message. The claimed user stays out of the log, because the claim is not verified.
     pub fn add(&self, address: Option<IpAddr>, message: &str) {
         log(Refused::Passkey, address);
-        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unwritten = self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (address, message.to_owned());
-        let is_full = waiting.len() >= MAX_DISTINCT && !waiting.contains_key(&kind);
-        *waiting.entry(if is_full { (None, OTHERS.to_owned()) } else { kind }).or_default() += 1;
-        drop(waiting);
+        let is_full = unwritten.len() >= MAX_DISTINCT && !unwritten.contains_key(&kind);
+        *unwritten.entry(if is_full { (None, OTHERS.to_owned()) } else { kind }).or_default() += 1;
+        drop(unwritten);
         self.0.added.notify_one();
     }
 
@@ -110,8 +110,8 @@ impl Refusals {
         }
     }
 
-    fn take(&self) -> Waiting {
-        mem::take(&mut self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    fn take(&self) -> Counts {
+        mem::take(&mut self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
