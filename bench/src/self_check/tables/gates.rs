@@ -120,8 +120,8 @@ pub fn nights(rounds: usize) -> String {
 /// Bisections of 32 commits.
 pub fn bisections(rounds: usize) -> String {
     let mut table = Table::new(
-        "`brewbench bisect` among 32 commits, one of which changes throughput, with half of the change as the limit",
-        "Percent of bisections; the others are undecided and name the commits that are left",
+        "Bisections of 32 commits, one of which changes throughput",
+        "Percent of bisections with half of the change as the limit; the others are undecided and name the commits that are left",
         &["noise, true change", "found", "a wrong commit", "most steps", "mean repetitions of all steps"],
     );
     for (noise, noisier) in [(2, 1.0), (5, 2.5)] {
