@@ -39,7 +39,8 @@ release: assets release-tools ## Build archives, packages and images for x86_64 
 test-release: network podman release-tools ## Install, use, upgrade and remove what `make release` has built, as root: make test-release TO=folder
 	@test -d .tools/bookworm || { echo "bookworm: debootstrap into .tools/bookworm" >&2; rm -rf .tools/bookworm.part && \
 	  debootstrap --variant=minbase --include=systemd,man-db bookworm .tools/bookworm.part >/dev/null && mv .tools/bookworm.part .tools/bookworm; }
-	@scripts/test-release.sh "$(or $(TO),$(TARGET)/dist)" .tools/bookworm
+	@scripts/arm64.sh "$(CURDIR)/.tools/arm64"
+	@scripts/test-release.sh "$(or $(TO),$(TARGET)/dist)" .tools/bookworm .tools/arm64
 
 test: assets k6 wrk chromium network podman perf py-spy guest ## Run all checks, with real k6 and a real browser, or a part: make test PART=lint, server or agents
 	@scripts/test.sh $(TARGET) $(PART)
@@ -142,7 +143,7 @@ valgrind: ## Install Debian's valgrind unless it is installed
 	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind >/dev/null; }
 
-release-tools: ## Install Zig, nfpm and cargo-cyclonedx into .tools, Debian's buildah, debootstrap, rpm and qemu-user-static
+release-tools: ## Install Zig, nfpm and cargo-cyclonedx into .tools, Debian's buildah, debootstrap and rpm
 	@test -x .tools/zig/bin/cargo-zigbuild || { echo "zig: pip install $(ZIG) into .tools/zig" >&2; \
 	  /usr/bin/python3 -m pip --version >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-pip >/dev/null; }; \
 	  /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --target .tools/zig $(ZIG); }
@@ -150,6 +151,6 @@ release-tools: ## Install Zig, nfpm and cargo-cyclonedx into .tools, Debian's bu
 	@command -v cargo-cyclonedx >/dev/null || { echo "cargo-cyclonedx: cargo install cargo-cyclonedx $(CYCLONEDX) into .tools/bin" >&2; \
 	  $(CARGO) install --quiet --locked --debug --root .tools cargo-cyclonedx@$(CYCLONEDX); }
 	@rustup --quiet target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl
-	@{ command -v buildah && command -v debootstrap && command -v rpm && command -v qemu-aarch64-static; } >/dev/null || { \
-	  echo "buildah, debootstrap, rpm, qemu-aarch64-static: apt-get install buildah debootstrap rpm qemu-user-static" >&2; apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah debootstrap rpm qemu-user-static >/dev/null; }
+	@{ command -v buildah && command -v debootstrap && command -v rpm; } >/dev/null || { \
+	  echo "buildah, debootstrap, rpm: apt-get install buildah debootstrap rpm" >&2; apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah debootstrap rpm >/dev/null; }

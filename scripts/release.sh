@@ -84,7 +84,7 @@ image() {
   cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
   echo "brewbench:x:65532:65532::/var/lib/brewbench:/sbin/nologin" >"$root/etc/passwd"
   # The linker of Go drops names and debug information; `go install` for another architecture allows no folder of ours.
-  GOPATH=$tools/k6 GOMODCACHE=$(go env GOMODCACHE) GOBIN='' CGO_ENABLED=0 GOARCH=$(go_name "$1") nice go install -ldflags '-s -w' "$K6"
+  GOPATH=$tools/k6 GOMODCACHE=$(go env GOMODCACHE) GOBIN='' CGO_ENABLED=0 GOARCH=$(go_name "$1") nice go install -trimpath -ldflags '-s -w' "$K6"
   cp "$(find "$tools/k6/bin" -name k6 -path "*$([ "$1" = "$(uname -m)" ] && echo bin/k6 || echo "$(go_name "$1")/k6")")" "$root/usr/bin/"
   buildah build --quiet --isolation chroot --format docker --arch "$(go_name "$1")" --timestamp "$SOURCE_DATE_EPOCH" \
     --file deploy/Containerfile --tag "localhost/brewbench:$version" "$folder/image-$1" >/dev/null

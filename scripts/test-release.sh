@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs, uses, upgrades and removes what `make release` has built, in clean systems without a network, as root.
 # `make test-release` installs what it needs. Prints the seconds of each step.
-# usage: test-release.sh RELEASE-FOLDER ROOT-OF-A-CLEAN-DEBIAN
+# usage: test-release.sh RELEASE-FOLDER ROOT-OF-A-CLEAN-DEBIAN FOLDER-OF-ARM64
 set -eu
 release=$(cd "$1" && pwd)
 clean=$(cd "$2" && pwd)
+arm64=$(cd "$3" && pwd)
 folder=$(mktemp -d)
 world=$folder/world
 containers=
@@ -182,15 +183,30 @@ container() {
   echo "= the first comparison is ready $((($(date +%s%N) - since) / 1000000000)) s after podman run"
 }
 
-# The program for the other architecture runs in an emulator of its processor.
-emulated() {
-  tar -C "$folder" -xzf "$release/brewbench-$version-aarch64-linux.tar.gz"
-  program="$folder/brewbench-$version-aarch64-linux/brewbench"
-  qemu-aarch64-static "$program" --version
-  qemu-aarch64-static "$program" demo --help >/dev/null
-  qemu-aarch64-static "$program" agent doctor >"$folder/doctor" 2>&1 || true
-  grep -q . "$folder/doctor"
-  echo "= $(qemu-aarch64-static "$program" --version), program $(stat -c %s "$program" | numfmt --to=si)"
+# The archive for the other architecture, in an emulated machine with Debian's kernel.
+other_architecture() {
+  root=$folder/arm64
+  mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
+  cp "$arm64/busybox" "$root/bin/"
+  tar -C "$root" -xzf "$release/brewbench-$version-aarch64-linux.tar.gz"
+  mv "$root/brewbench-$version-aarch64-linux" "$root/brewbench"
+  cat >"$root/init" <<'END'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev && mount -t tmpfs tmp /tmp
+mount -t cgroup2 cgroup /sys/fs/cgroup
+ip link set lo up
+/brewbench/brewbench --version
+/brewbench/brewbench demo --once --duration 2s --repeat 2 --vus 2 --size 1/256MiB --target rust-hyper --target go-nethttp --data /tmp/data
+echo "exit status $?"
+poweroff -f
+END
+  chmod +x "$root/init"
+  (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1 >"$folder/initrd")
+  timeout 600 qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 2048 -nic none -nographic -no-reboot -kernel "$arm64/vmlinuz" \
+    -initrd "$folder/initrd" -append "console=ttyAMA0 quiet panic=-1 rdinit=/init" | tee "$folder/console"
+  grep -q '^exit status 0' "$folder/console" || fail "the demo failed"
+  echo "= program $(stat -c %s "$root/brewbench/brewbench" | numfmt --to=si)"
 }
 
 step "checksums" checksums
@@ -202,4 +218,4 @@ step ".deb: remove and purge leave nothing but data" package_is_removed
 step ".rpm: installs and is removed" rpm_package
 step "archive: installs, upgrades and is removed" archive_installs
 step "image: server and a first comparison" container
-[ ! -e "$release/brewbench-$version-aarch64-linux.tar.gz" ] || step "aarch64: runs in QEMU" emulated
+[ ! -e "$release/brewbench-$version-aarch64-linux.tar.gz" ] || step "aarch64: a comparison in an emulated machine" other_architecture

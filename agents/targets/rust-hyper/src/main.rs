@@ -16,7 +16,7 @@ use arguments::{Arguments, USAGE};
 use mimalloc::MiMalloc;
 use site::Site;
 
-/// Releases are linked with musl, whose own allocator would make this server look slow.
+/// Releases are linked with musl, whose own allocator has one lock for all threads.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
