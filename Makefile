@@ -57,11 +57,12 @@ bench: build k6 wrk chromium ## Benchmark brewbench itself; RECORD=1 appends the
 bench-check: assets valgrind ## Compare CPU instructions of pages and an import with the committed counts; WRITE=1 updates the file
 	@$(CARGO) run --release --locked --quiet --package brewbench-bench -- instructions $(if $(WRITE),--write)
 
-docs: assets ## Generate the reference pages, and build the documentation as a website
+docs: build-demo ## Generate the reference pages, and build the documentation as a website with an example
 	@BREWBENCH_WRITE_DOCS=1 $(CARGO) test --quiet --locked --workspace --test all docs::generated >/dev/null
 	@command -v mdbook >/dev/null || { echo "mdbook: cargo install mdbook $(MDBOOK) into .tools/bin" >&2; \
 	  $(CARGO) install --quiet --locked --root .tools --no-default-features --features search mdbook@$(MDBOOK); }
 	@mdbook build docs --dest-dir "$(abspath $(TARGET))/book"
+	@scripts/example.sh $(TARGET)/demo/brewbench "$(abspath $(TARGET))/book/example"
 	@echo "the documentation: $(TARGET)/book/index.html"
 
 self-check: assets ## Simulate error rates of comparisons, gates and trends: make self-check ROUNDS=1000
