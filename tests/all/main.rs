@@ -38,6 +38,7 @@ mod k6_versions;
 mod language;
 mod live;
 mod load_alone;
+mod local_agent;
 mod maintenance;
 mod mcp;
 mod migrations;

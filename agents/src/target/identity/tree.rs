@@ -52,9 +52,16 @@ const BY_PRODUCTS: [&str; 14] = [
     "__pycache__",
 ];
 
+/// A server's database, in its data folder. It is no code, and it must not even be opened: where agent and server are one
+/// process, closing the file would release SQLite's locks, and another program could remove the log that the server uses.
+const DATABASE: &str = "brewbench.db";
+
 fn is_by_product(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
-    BY_PRODUCTS.contains(&name) || name.ends_with('~') || matches!(extension, Some("pyc" | "log" | "swp"))
+    BY_PRODUCTS.contains(&name)
+        || name.starts_with(DATABASE)
+        || name.ends_with('~')
+        || matches!(extension, Some("pyc" | "log" | "swp"))
 }
 
 /// Returns the files below a folder with their paths relative to it, sorted. Leaves out by-products and what
@@ -71,6 +78,10 @@ pub(super) fn files(
         let metadata = fs::metadata(&folder).map_err(fault)?;
         // A link may lead back.
         if !entered.insert((metadata.dev(), metadata.ino())) {
+            continue;
+        }
+        // What else a server keeps there changes all the time.
+        if folder != root && folder.join(DATABASE).exists() {
             continue;
         }
         for entry in fs::read_dir(&folder).map_err(fault)? {
@@ -156,6 +167,10 @@ mod tests {
             fs::create_dir_all(root.join(folder)).expect("folders");
         }
         for name in ["b/y.py", "b/__pycache__/y.pyc", "a.py", ".git/HEAD", "out.log"] {
+            fs::write(root.join(name), name).expect("a file");
+        }
+        fs::create_dir_all(root.join("data/agent")).expect("folders");
+        for name in ["data/brewbench.db", "data/agent/key", "brewbench.db-wal"] {
             fs::write(root.join(name), name).expect("a file");
         }
         std::os::unix::fs::symlink("..", root.join("b/up")).expect("a link");
