@@ -3,7 +3,7 @@
 use brewbench_wire::reports::hints::Hints;
 use brewbench_wire::reports::parts::{Choice, parts};
 use brewbench_wire::reports::read::parse;
-use brewbench_wire::reports::report::Report;
+use brewbench_wire::reports::report::{Definition, Latencies, Report};
 use brewbench_wire::reports::warning::{Severity, Warning};
 
 use super::{bytes, contents, fault, one, text, warnings};
@@ -110,6 +110,20 @@ fn an_impossible_order_is_refused_with_both_values() {
         fault(vegeta.as_bytes()),
         "latency: the maximum of 5.244516 ms is below p99 of 5.447544 ms: one was damaged or edited"
     );
+}
+
+#[test]
+fn readers_say_what_percentiles_mean() {
+    let meaning = |name: &str| {
+        let Latencies { definition, of, since, .. } = one(&bytes(name)).latency;
+        assert_ne!(definition, Definition::Unknown, "{name}");
+        (definition, of, since)
+    };
+    let [wrk, hey, vegeta] = ["wrk.txt", "hey.txt", "vegeta.txt"].map(meaning);
+    assert!(wrk != hey && hey != vegeta, "{wrk:?} {hey:?} {vegeta:?}");
+    assert_eq!(vegeta, meaning("vegeta.json"));
+    // wrk2 counts from the time at which a request was due.
+    assert_ne!(meaning("wrk2.txt"), wrk);
 }
 
 #[test]
