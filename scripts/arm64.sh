@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs QEMU for aarch64 unless it is installed, and fetches Debian's cloud kernel and BusyBox for aarch64: a machine in which
-# `make test-release` tries a release. Nothing of this machine's package manager is changed.
+# `make test-release` tries a release. The architectures that apt knows here stay as they are.
 # usage: arm64.sh FOLDER
 set -eu
 folder=$1

@@ -2,6 +2,8 @@
 # Measures the bundled targets, and writes the comparison as a website of files: the example of the documentation.
 # usage: example.sh PROGRAM FOLDER
 set -eu
+trap 'exit 1' INT TERM
+echo "example: measuring two targets for about three minutes" >&2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkfifo "$folder/output"

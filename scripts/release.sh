@@ -20,23 +20,25 @@ trap 'rm -rf "$folder"' EXIT
 
 # The program names no folder of this machine.
 build() {
-  rust=$(rustc --print sysroot)
   RUSTFLAGS="-C force-frame-pointers=yes --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
   RUSTFLAGS="$RUSTFLAGS --remap-path-prefix=$PWD=. --remap-path-prefix=$target=target" \
     BREWBENCH_VERSION="$version ($commit)" CARGO_TARGET_DIR=$target CARGO_ZIGBUILD_ZIG_PATH=$tools/zig/ziglang/zig \
     "$tools/zig/bin/cargo-zigbuild" zigbuild --locked --profile dist --target "$1-unknown-linux-musl" \
     --package brewbench-cli --package rust-hyper
   mkdir -p "$2/targets/bin"
-  strip() {
-    LD_LIBRARY_PATH=$rust/lib "$rust/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-objcopy" "$@"
-  }
-  dist=$target/$1-unknown-linux-musl/dist
-  strip --strip-all "$dist/brewbench" "$2/brewbench"
+  built=$target/$1-unknown-linux-musl/dist
+  objcopy --strip-all "$built/brewbench" "$2/brewbench"
   # Profiles need its names.
-  strip --strip-debug "$dist/rust-hyper" "$2/targets/bin/rust-hyper"
+  objcopy --strip-debug "$built/rust-hyper" "$2/targets/bin/rust-hyper"
   (cd agents/targets/go-nethttp && CGO_ENABLED=0 GOARCH=$(go_name "$1") GOTOOLCHAIN=local \
     go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$2/targets/bin/go-nethttp" .)
   cp agents/targets/*.toml "$2/targets/"
+}
+
+# That of Rust, which knows all architectures.
+objcopy() {
+  rust=$(rustc --print sysroot)
+  LD_LIBRARY_PATH=$rust/lib "$rust/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-objcopy" "$@"
 }
 
 # The name of an architecture in Go and Debian.

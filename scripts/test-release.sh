@@ -183,8 +183,8 @@ container() {
   echo "= the first comparison is ready $((($(date +%s%N) - since) / 1000000000)) s after podman run"
 }
 
-# The archive for the other architecture, in an emulated machine with Debian's kernel.
-other_architecture() {
+# The archive for aarch64, in an emulated machine with Debian's kernel.
+aarch64_archive() {
   root=$folder/arm64
   mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
   cp "$arm64/busybox" "$root/bin/"
@@ -218,4 +218,4 @@ step ".deb: remove and purge leave nothing but data" package_is_removed
 step ".rpm: installs and is removed" rpm_package
 step "archive: installs, upgrades and is removed" archive_installs
 step "image: server and a first comparison" container
-[ ! -e "$release/brewbench-$version-aarch64-linux.tar.gz" ] || step "aarch64: a comparison in an emulated machine" other_architecture
+[ ! -e "$release/brewbench-$version-aarch64-linux.tar.gz" ] || step "aarch64: a comparison in an emulated machine" aarch64_archive

@@ -5,8 +5,8 @@
 //! wide interval, too few repetitions, invalid runs, confounders.
 //!
 //! [`rule`] parses the rules, [`cells`] finds what can be compared, [`confounders`] and [`obstacle`] what prevents it,
-//! [`decide`] decides by [`ruling`], [`bisection`] what to measure next to find a commit; [`markdown`], [`junit`] and [`picture`] render the [`model::Gate`]. All of these are
-//! pure. [`mod@api`] loads the runs, [`mod@pages`] shows the result.
+//! [`decide`] decides by [`ruling`]; [`markdown`], [`junit`] and [`picture`] render the [`model::Gate`]; [`bisection`] searches
+//! for a commit. All of these are pure. [`mod@api`] loads the runs, [`mod@pages`] shows the result.
 
 pub mod api;
 pub mod bisection;

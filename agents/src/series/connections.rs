@@ -72,8 +72,10 @@ struct Look {
     at_ms: i64,
     peers: BTreeMap<SocketAddr, Exchange>,
     segments: Segments,
-    /// The target's ends, and how many of them held back a part of a response.
-    ends: (u64, u64),
+    /// The target's ends.
+    ends: u64,
+    /// Those that held back a part of a response.
+    held_back: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -184,7 +186,8 @@ impl Connections {
         };
         for socket in sockets.iter().filter(is_end) {
             look.add_segments(self.since(socket));
-            look.add_ends((1, socket.holds_back.into()));
+            look.ends += 1;
+            look.held_back += u64::from(socket.holds_back);
         }
         look
     }
@@ -219,7 +222,8 @@ impl Connections {
             count += 1;
             elapsed_ms += u64::try_from(look.at_ms - look.from_ms).unwrap_or_default();
             segments.add(look.segments);
-            (ends, held_back) = (ends + look.ends.0, held_back + look.ends.1);
+            ends += look.ends;
+            held_back += look.held_back;
             for (address, exchange) in &look.peers {
                 let is_target = destination.covers(*address);
                 let none = Peer { address: *address, is_target, bytes: 0, connections: 0, reconnects: 0 };
@@ -243,10 +247,6 @@ impl Look {
         let Counters { segments: sent, retransmitted, spurious, .. } = counters;
         self.segments.add(Segments { sent, retransmitted, spurious });
     }
-
-    fn add_ends(&mut self, (ends, held_back): (u64, u64)) {
-        self.ends = (self.ends.0 + ends, self.ends.1 + held_back);
-    }
 }
 
 /// Returns the CPU time of this thread, which leaves out its waits on a busy machine.
@@ -258,10 +258,11 @@ fn cpu_time() -> Duration {
 fn pair_up(looks: &mut Vec<Look>) {
     let mut all = std::mem::take(looks).into_iter();
     while let Some(mut first) = all.next() {
-        if let Some(Look { from_ms: _, at_ms, peers, segments, ends }) = all.next() {
+        if let Some(Look { from_ms: _, at_ms, peers, segments, ends, held_back }) = all.next() {
             first.at_ms = at_ms;
             first.segments.add(segments);
-            first.add_ends(ends);
+            first.ends += ends;
+            first.held_back += held_back;
             for (address, exchange) in peers {
                 let sum = first.peers.entry(address).or_default();
                 sum.bytes = sum.bytes.saturating_add(exchange.bytes);

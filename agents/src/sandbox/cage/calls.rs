@@ -62,7 +62,7 @@ const METADATA: &[i64] = &[
     REMOVEXATTRAT,
     FILE_SETATTR,
 ];
-/// Numbers that are the same everywhere, and that not every C library names.
+// The same numbers on all architectures; not every C library names them.
 const FCHMODAT2: i64 = 452;
 const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
