@@ -5,10 +5,7 @@
 
 use brewbench_wire::{outcome::Conditions, reports::summary::Figures};
 
-use crate::{
-    results::verdict::records::count,
-    runs::verdict::{Reason, Unit},
-};
+use crate::{results::verdict::records::count, runs::verdict::Reason};
 
 /// The shortest delay of an acknowledgement, milliseconds: `TCP_DELACK_MIN` of Linux.
 const DELAY_MS: f64 = 40.0;
@@ -29,7 +26,7 @@ pub(super) fn judge(figures: &Figures, conditions: &Conditions) -> Option<Reason
             count(traffic.held_back),
             count(traffic.ends)
         );
-        Reason::note("delayed_ack", text).with(share, MIN_SHARE, Unit::Share)
+        Reason::note("delayed_ack", text)
     })
 }
 
