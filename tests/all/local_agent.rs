@@ -9,7 +9,7 @@ use crate::{
     processes::{serve_with_agent, until, user_of},
 };
 
-/// The kernel releases all locks of a process on a file when the process closes it once, whoever opened it: another program
+/// When a process closes a file, the kernel releases all locks that the process holds on it: another program
 /// would take the database for unused and remove its log.
 #[tokio::test]
 async fn the_code_of_a_target_is_read_without_the_database_beside_it() {
