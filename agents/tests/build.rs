@@ -76,9 +76,14 @@ impl World {
 
     /// Writes the manifest; `more` is added to `[build]`.
     fn offer(&self, refs: &str, more: &str) {
+        self.offer_with("count", refs, more);
+    }
+
+    /// Writes a manifest that keeps a folder.
+    fn offer_with(&self, kept: &str, refs: &str, more: &str) {
         let text = format!(
             "name = \"api\"\ncommand = [\"bin/api\", \"{{port}}\"]\n[source]\nrepository = \"{}\"\nrefs = {refs}\n\
-             [build]\ncommand = [\"sh\", \"build.sh\"]\nartifacts = [\"bin/api\"]\ncache = [\"count\"]\n{more}\n\
+             [build]\ncommand = [\"sh\", \"build.sh\"]\nartifacts = [\"bin/api\"]\ncache = [\"{kept}\"]\n{more}\n\
              [ready]\npath = \"/\"\n",
             self.repository.display()
         );
@@ -228,7 +233,7 @@ async fn a_broken_mirror_is_replaced_and_a_missing_repository_loses_nothing() {
     assert_eq!(world.run_in(Some("e1"), "api@main").await.ended, Ended::Finished, "fetched again");
     std::fs::rename(&world.repository, world.repository.with_extension("away")).expect("away");
     let (reason, cause) = world.refused("api@main").await;
-    assert!(cause == Cause::Build && reason.contains("target api@main: `git ls-remote`: "), "{reason}");
+    assert!(cause == Cause::Other && reason.contains("target api@main: `git ls-remote`: "), "{reason}");
     assert!(mirror.exists());
     assert_eq!(world.run_in(Some("e1"), "api@main").await.ended, Ended::Finished, "of the cache");
 }
@@ -279,7 +284,7 @@ async fn a_build_that_fails_hangs_or_leaves_processes_ends_with_its_last_lines()
         assert!(reason.contains(&commit[..12]) || reason.starts_with("the artifact"), "{reason}");
     }
     assert!(!world.builds().join("api/escaped").exists());
-    let commit = world.commit("echo x >> count/tries\nexit 1\n", "again");
+    let commit = world.commit("mkdir -p count\necho x >> count/tries\nexit 1\n", "again");
     for _ in 0..3 {
         let Ended::Failed { reason, .. } = world.run_in(Some("e1"), "api@main").await.ended else { panic!("failed") };
         assert!(reason.starts_with(&format!("commit {} can't be built: ", &commit[..12])), "{reason}");
@@ -289,6 +294,48 @@ async fn a_build_that_fails_hangs_or_leaves_processes_ends_with_its_last_lines()
     let daemon = format!("(setsid sleep 1234 &) >/dev/null 2>&1\n{BUILD}");
     world.commit(&daemon, "daemon");
     assert_eq!(world.run("api@main").await.ended, Ended::Finished);
+}
+
+/// What a build leaves behind must not be taken for the result, or the files, of another commit.
+#[tokio::test]
+async fn what_a_build_leaves_does_not_reach_another_commit() {
+    let Some(world) = World::new("left over", "[\"main\"]").await else { return };
+    world.offer_with("bin", "[\"main\"]", "");
+    let ignoring = format!("{BUILD}mkdir -p .git sub/.git\ncp server.py bin/api\n");
+    std::fs::create_dir(world.repository.join("sub")).expect("a folder");
+    std::fs::write(world.repository.join("sub/file"), "").expect("a file");
+    world.commit(&ignoring, "first");
+    assert_eq!(world.run("api@main").await.ended, Ended::Finished);
+    let tree = world.builds().join("api/tree");
+    assert!(tree.join("bin/api").exists() && tree.join("sub/.git").exists());
+    let look = "for path in .git sub/.git; do [ ! -e $path ] || exit 8; done\n\
+                for path in ../repository.git/HEAD ../index/index; do ! cat $path || exit 9; done\n";
+    world.commit(&format!("{look}echo makes nothing\n"), "second");
+    let (reason, _) = world.refused("api@main").await;
+    assert!(reason.contains("the artifact bin/api: No such file or directory"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_build_begins_afresh_after_one_that_was_interrupted_or_is_from_the_future() {
+    let Some(world) = World::new("afresh", "[\"main\"]").await else { return };
+    let builds_so_far = || {
+        let count = std::fs::read_to_string(world.builds().join("api/tree/count/builds"));
+        count.map_or(0, |count| count.lines().count())
+    };
+    let next = async |text: &str| {
+        world.commit(BUILD, text);
+        assert_eq!(world.run("api@main").await.ended, Ended::Finished);
+        builds_so_far()
+    };
+    assert_eq!((next("1").await, next("2").await), (1, 2), "kept");
+    let succeeded = world.builds().join("api/succeeded");
+    std::fs::remove_file(&succeeded).expect("a build that was killed");
+    std::fs::write(world.builds().join("api/index/index.lock"), "").expect("a checkout that was killed");
+    assert_eq!((next("3").await, next("4").await), (1, 2), "after an interruption");
+    let tomorrow = std::time::SystemTime::now() + std::time::Duration::from_hours(24);
+    let file = std::fs::File::options().write(true).open(&succeeded).expect("a file");
+    file.set_modified(tomorrow).expect("a time");
+    assert_eq!(next("5").await, 1, "after the clock was set back");
 }
 
 #[tokio::test]

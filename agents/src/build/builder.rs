@@ -1,9 +1,10 @@
 //! Builds a commit: its files are checked out and its command runs in a cage, as the user of targets, in a control group.
 //! An image is built by the container engine instead.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use brewbench_wire::job::Job;
 use brewbench_wire::manifest::Build;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CANCELLED;
 use super::commit::Commit;
-use super::git::Repository;
+use super::git::{NO_REPLACED, Repository, remove};
 use crate::host::{disk, machine};
 use crate::run::context::RunContext;
 use crate::run::failure::Failure;
@@ -36,6 +37,9 @@ const FULL: &str = "it leaves less than 1 GiB of the disk";
 
 /// Variable of a build with the id of its commit: it has the files only, without their history.
 const COMMIT: &str = "BREWBENCH_COMMIT";
+
+/// File that says, by its time, when the last build succeeded; there is none after another end.
+const SUCCEEDED: &str = "succeeded";
 
 /// Settings of Git for a checkout, as in [`super::git`].
 const SETTINGS: [&str; 6] = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.bare=false"];
@@ -61,6 +65,8 @@ struct Place<'a> {
     tree: &'a Path,
     /// Its home, which stays, too.
     home: &'a Path,
+    /// The home of the checkout, with Git's index. The build itself has no access.
+    index: &'a Path,
     group: &'a Group,
     deadline: Instant,
 }
@@ -75,12 +81,12 @@ impl Builder<'_> {
         cancel: &CancellationToken,
     ) -> Result<PathBuf, Failure> {
         let other = Failure::by(Cause::Other);
-        let [tree, home] = self.folders().map_err(other)?;
+        let [tree, home, index] = self.folders().map_err(other)?;
         let group = context.sandbox.open(job.run, ProgramRole::Target);
         let group = group.map_err(|error| other(format!("can't create the control group of a build: {error}")))?;
         group.bound(machine::memory_bytes());
         let deadline = Instant::now() + Duration::from_secs_f64(self.how.build.timeout_s);
-        let place = Place { tree: &tree, home: &home, group: &group, deadline };
+        let place = Place { tree: &tree, home: &home, index: &index, group: &group, deadline };
         let steps = Box::pin(async {
             self.check_out(&place).await?;
             match self.image {
@@ -92,13 +98,28 @@ impl Builder<'_> {
         let cleared = group.clear().await;
         cleared.map_err(|error| other(format!("a process of the build can't be killed: {error}")))?;
         let short = self.commit.short();
-        made.map_err(|why| Failure::by(Cause::Build)(format!("commit {short} can't be built: {why}")))?;
+        let cause = if made.as_ref().is_err_and(|why| why.starts_with(FULL)) { Cause::Other } else { Cause::Build };
+        made.map_err(|why| Failure::by(cause)(format!("commit {short} can't be built: {why}")))?;
+        let noted = File::create(self.folder.join(SUCCEEDED));
+        noted.map_err(|error| other(format!("can't write to {}: {error}", self.folder.display())))?;
         Ok(tree)
     }
 
-    /// Creates the folders of the files and of the home.
-    fn folders(&self) -> Result<[PathBuf; 2], String> {
-        let folders = ["tree", "home"].map(|name| self.folder.join(name));
+    /// Creates the folders of the files, of the home and of Git's index. What is in them stays only if the last build
+    /// succeeded, and not in the future: files that are half written or too new look up to date to the next build.
+    fn folders(&self) -> Result<[PathBuf; 3], String> {
+        let folders = ["tree", "home", "index"].map(|name| self.folder.join(name));
+        let succeeded = self.folder.join(SUCCEEDED);
+        let at = fs::metadata(&succeeded).and_then(|file| file.modified());
+        let stays = at.is_ok_and(|at| at <= SystemTime::now());
+        let forget = || -> io::Result<()> {
+            if stays {
+                fs::remove_file(&succeeded)?;
+                return File::open(self.folder)?.sync_all();
+            }
+            folders.iter().try_for_each(|folder| remove(folder))
+        };
+        forget().map_err(|error| format!("can't clean {}: {error}", self.folder.display()))?;
         for folder in &folders {
             let created = fs::create_dir_all(folder).and_then(|()| user::give(folder, ProgramRole::Target));
             created.map_err(|error| format!("can't create {}: {error}", folder.display()))?;
@@ -109,16 +130,33 @@ impl Builder<'_> {
     /// Makes the files those of the commit, but for the folders that the manifest keeps. Only what differs is written, so
     /// that compilers see what has changed. The error is the end of a sentence.
     async fn check_out(&self, place: &Place<'_>) -> Result<(), String> {
-        let git = find_program(Path::new("git")).ok_or("there is no git in PATH")?;
         let [mirror, tree] = [self.repository.mirror(), place.tree].map(|path| path.display().to_string());
-        let kept = self.how.build.cache.iter().flat_map(|path| ["--exclude".to_owned(), format!("/{path}")]);
-        let read = ["read-tree", "--reset", "-u", &self.commit.id].map(str::to_owned);
-        let clean = ["clean", "-ffdxq"].map(str::to_owned).into_iter().chain(kept);
-        for words in [read.to_vec(), clean.collect()] {
-            let settings = SETTINGS.map(str::to_owned).into_iter();
-            let arguments = settings.chain([format!("--git-dir={mirror}"), format!("--work-tree={tree}")]).chain(words);
-            let mut plan = self.plan(place, git.clone(), arguments.collect());
-            let index = place.home.join("index").display().to_string();
+        let Build { artifacts, cache, .. } = &self.how.build;
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let git = |rest: Vec<String>| {
+            [words(&SETTINGS), vec![format!("--git-dir={mirror}"), format!("--work-tree={tree}")], rest].concat()
+        };
+        let kept = cache.iter().flat_map(|path| ["--exclude".to_owned(), format!("/{path}")]);
+        let pruned = cache.iter().flat_map(|path| words(&["-path", &format!("./{path}"), "-prune", "-o"]));
+        let steps = [
+            // Another commit's artifact would be taken for this one's if the build makes none.
+            ("rm", [words(&["-rf", "--"]), artifacts.clone()].concat()),
+            // Git leaves these alone, whatever they contain.
+            (
+                "find",
+                [words(&["."]), pruned.collect(), words(&["-name", ".git", "-prune", "-exec", "rm", "-rf", "{}", "+"])]
+                    .concat(),
+            ),
+            ("git", git(words(&["read-tree", "--reset", "-u", &self.commit.id]))),
+            ("git", git(words(&["clean", "-ffdxq"]).into_iter().chain(kept).collect())),
+        ];
+        for (program, arguments) in steps {
+            let program = find_program(Path::new(program)).ok_or_else(|| format!("there is no {program} in PATH"))?;
+            let cage = Cage::target(&program, place.tree, place.index)
+                .widened(&[self.repository.mirror().to_owned()], &[place.tree.to_owned()])
+                .without_network();
+            let mut plan = self.plan(place, program, arguments, cage);
+            let index = place.index.join("index").display().to_string();
             plan.environment.insert("GIT_INDEX_FILE".to_owned(), index);
             run(plan, place, |_| {}).await?;
         }
@@ -132,11 +170,13 @@ impl Builder<'_> {
         let name = Path::new(first);
         let program = if name.components().count() > 1 { place.tree.join(name) } else { name.to_owned() };
         let program = find_program(&program).ok_or_else(|| format!("program {first} not found"))?;
-        let mut plan = self.plan(place, program, rest.to_vec());
+        let SourceBuild { sandbox, .. } = self.how;
+        let cage = Cage::target(&program, place.tree, place.home)
+            .widened(&[], &[place.tree.to_owned()])
+            .widened(&sandbox.read, &sandbox.write);
+        let cage = if build.network { cage } else { cage.without_network() };
+        let mut plan = self.plan(place, program, rest.to_vec(), cage);
         plan.environment.extend(build.env.clone());
-        if !build.network {
-            plan.cage = plan.cage.without_network();
-        }
         run(plan, place, self.shown_in(live)).await
     }
 
@@ -162,18 +202,15 @@ impl Builder<'_> {
         }
     }
 
-    fn plan(&self, place: &Place<'_>, program: PathBuf, arguments: Vec<String>) -> Plan {
-        let SourceBuild { sandbox, .. } = self.how;
-        let cage = Cage::target(&program, place.tree, place.home)
-            .widened(&[self.repository.mirror().to_owned()], &[place.tree.to_owned()])
-            .widened(&sandbox.read, &sandbox.write);
+    fn plan(&self, place: &Place<'_>, program: PathBuf, arguments: Vec<String>, cage: Cage) -> Plan {
         let environment = [
             // The system's settings can't be read here.
-            ("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()),
-            (COMMIT.to_owned(), self.commit.id.clone()),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            NO_REPLACED,
+            (COMMIT, &self.commit.id),
         ];
-        let folder = place.tree.to_owned();
-        Plan { program, arguments, environment: environment.into(), folder, cores: Vec::new(), cage }
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        Plan { program, arguments, environment, folder: place.tree.to_owned(), cores: Vec::new(), cage }
     }
 }
 

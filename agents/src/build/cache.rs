@@ -23,6 +23,19 @@ const MOST_BYTES: u64 = 10 << 30;
 /// File of a build that is an image, with its name.
 const IMAGE: &str = "image";
 
+/// What changes with the packages of the system: the databases of their managers, and the index of libraries.
+const PACKAGES: [&str; 6] = [
+    "/var/lib/dpkg/status",
+    "/var/lib/rpm/rpmdb.sqlite",
+    "/usr/lib/sysimage/rpm/rpmdb.sqlite",
+    "/lib/apk/db/installed",
+    "/var/lib/pacman/local",
+    "/etc/ld.so.cache",
+];
+
+/// How many folders deep a toolchain that the sandbox allows is looked at. Rustup notes its updates in the second.
+const TOOLCHAIN_DEPTH: usize = 2;
+
 /// How long an experiment keeps its commits and failures.
 const NOTED: Duration = Duration::from_hours(24 * 90);
 
@@ -33,21 +46,42 @@ pub struct BuildCache {
     notes: PathBuf,
 }
 
-/// Returns what a build depends on, as a name: the commit, how it is built, what of the machine it may read, and the
-/// program that builds it.
+/// Returns what a build depends on, as a name: the commit, how it is built, and the toolchain of the machine: the program
+/// that builds it, the system's packages, and what the sandbox allows to read.
 pub fn key(commit: &str, built: &SourceBuild) -> String {
     let Build { command, artifacts, containerfile, env, network: _, cache: _, timeout_s: _ } = &built.build;
-    let compiler = command.first().and_then(|program| compiler(Path::new(program)));
-    let how = format!("{:?}", (command, artifacts, containerfile, env, &built.sandbox, compiler));
+    let SourceBuild { sandbox, .. } = built;
+    let mut toolchain = command.first().and_then(|program| compiler(Path::new(program))).into_iter().collect();
+    PACKAGES.iter().for_each(|path| note_versions(Path::new(path), 0, &mut toolchain));
+    let read_only = sandbox.read.iter().filter(|path| !sandbox.write.contains(path));
+    read_only.for_each(|path| note_versions(path, TOOLCHAIN_DEPTH, &mut toolchain));
+    let how = format!("{:?}", (command, artifacts, containerfile, env, sandbox, toolchain));
     let how = hex(&Sha256::digest(how));
     format!("{commit}-{}", how.get(..12).unwrap_or_default())
 }
 
-/// Returns what changes with another version of a program of the machine: its size and its time.
-fn compiler(program: &Path) -> Option<(u64, Option<SystemTime>)> {
+/// What changes with another version of a file: its size and its time.
+type FileVersion = (PathBuf, u64, Option<SystemTime>);
+
+/// Returns the version of a program of the machine; `None` of one of the repository.
+fn compiler(program: &Path) -> Option<FileVersion> {
     let is_ours = program.is_absolute() || program.components().count() == 1;
-    let file = fs::metadata(find_program(program).filter(|_| is_ours)?).ok()?;
-    Some((file.len(), file.modified().ok()))
+    version(find_program(program).filter(|_| is_ours)?)
+}
+
+fn version(path: PathBuf) -> Option<FileVersion> {
+    let file = fs::metadata(&path).ok()?;
+    Some((path, file.len(), file.modified().ok()))
+}
+
+/// Notes the versions of a file or folder and of what is below it.
+fn note_versions(path: &Path, depth: usize, versions: &mut Vec<FileVersion>) {
+    versions.extend(version(path.to_owned()));
+    if depth > 0 {
+        let mut below: Vec<PathBuf> = entries(path).collect();
+        below.sort();
+        below.iter().for_each(|path| note_versions(path, depth - 1, versions));
+    }
 }
 
 impl BuildCache {
@@ -171,4 +205,27 @@ fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use brewbench_wire::manifest::Sandbox;
+
+    use super::*;
+
+    #[test]
+    fn a_toolchain_that_the_sandbox_allows_is_part_of_the_key() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let toolchain = folder.path().join("toolchains/stable");
+        fs::create_dir_all(toolchain.join("bin")).expect("folders");
+        let source = "repository = \"/srv/api.git\"\nrefs = [\"*\"]";
+        let build = "command = [\"make\"]\nartifacts = [\"bin/api\"]";
+        let sandbox = Sandbox { read: vec![folder.path().to_owned()], ..Sandbox::default() };
+        let (source, build) = (toml::from_str(source).expect("a source"), toml::from_str(build).expect("a build"));
+        let built = SourceBuild { source, build, sandbox };
+        let before = key("1234", &built);
+        assert_eq!(key("1234", &built), before);
+        fs::write(toolchain.join("version"), "2").expect("a file");
+        assert_ne!(key("1234", &built), before, "an update");
+    }
 }

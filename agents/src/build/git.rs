@@ -7,12 +7,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use brewbench_wire::manifest::Source;
+use brewbench_wire::outcome::Cause;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::commit::{Commit, FORMAT};
 use super::refs::{self, Refs};
+use crate::run::failure::Failure;
 use crate::sandbox::cage::{environment, user};
 use crate::sandbox::process::last_lines;
 
@@ -33,6 +35,9 @@ const SETTINGS: [&str; 7] = [
     "maintenance.auto=false",
     "core.sharedRepository=0644",
 ];
+
+/// Variable with which a commit's files are its own: a ref of the repository can't replace them.
+pub const NO_REPLACED: (&str, &str) = ("GIT_NO_REPLACE_OBJECTS", "1");
 
 /// The repository of a target, and the agent's mirror of it.
 #[derive(Debug)]
@@ -58,16 +63,17 @@ impl<'a> Repository<'a> {
         Commit::read(&text).ok_or_else(|| format!("Git does not describe the commit {id}"))
     }
 
-    /// Returns the commit that a revision means now, and fetches it. The error is the end of a sentence.
-    pub async fn resolve(&self, revision: &str) -> Result<Commit, String> {
-        let (all, branch) = self.list().await?;
+    /// Returns the commit that a revision means now, and fetches it. The reason of a failure is the end of a sentence.
+    pub async fn resolve(&self, revision: &str) -> Result<Commit, Failure> {
+        let (other, refused) = (Failure::by(Cause::Other), Failure::by(Cause::Build));
+        let (all, branch) = self.list().await.map_err(other)?;
         let allowed = refs::allowed(&all, &self.source.refs);
         let revision = if revision == "HEAD" { branch.as_deref().unwrap_or(revision) } else { revision };
-        let id = refs::find(&allowed, revision)?.map(str::to_owned);
-        self.fetch(&allowed).await?;
+        let id = refs::find(&allowed, revision).map_err(refused)?.map(str::to_owned);
+        self.fetch(&allowed).await.map_err(other)?;
         match id {
-            Some(id) => self.commit(&id).await,
-            None => self.reachable(revision).await,
+            Some(id) => self.commit(&id).await.map_err(other),
+            None => self.reachable(revision).await.map_err(refused),
         }
     }
 
@@ -133,7 +139,7 @@ impl<'a> Repository<'a> {
 }
 
 /// Removes a folder, if it exists.
-fn remove(folder: &Path) -> io::Result<()> {
+pub fn remove(folder: &Path) -> io::Result<()> {
     if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) }
 }
 
@@ -143,7 +149,7 @@ async fn git(arguments: &[&str], input: &str) -> Result<String, String> {
     command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(arguments);
     command.env_clear().envs(environment::passed_on()).env("LC_ALL", "C");
     command.envs(["HOME", "SSH_AUTH_SOCK"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+    command.envs([NO_REPLACED, ("GIT_TERMINAL_PROMPT", "0")]).env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let run = async {
         let mut child = command.spawn()?;

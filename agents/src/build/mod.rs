@@ -94,8 +94,11 @@ async fn from_source(
     let cache = BuildCache::open(&folder).map_err(other)?;
     let experiment = job.experiment.as_deref();
     let commit = commit_of(&repository, revision, cache.pinned(experiment, revision), live);
-    let commit = cancel.run_until_cancelled(commit).await.unwrap_or_else(|| Err(CANCELLED.to_owned()));
-    let commit = commit.map_err(|fault| refused(format!("target {}: {fault}", job.spec.target)))?;
+    let commit = cancel.run_until_cancelled(commit).await.unwrap_or_else(|| Err(other(CANCELLED.to_owned())));
+    let commit = commit.map_err(|Failure { cause, reason }| {
+        let reason = format!("target {}: {reason}", job.spec.target);
+        Failure { cause, reason }
+    })?;
     cache.pin(experiment, revision, &commit.id).map_err(other)?;
     let key = cache::key(&commit.id, how);
     let image = how.build.containerfile.is_some().then(|| format!("{BUILT}:{}-{key}", manifest.name));
@@ -137,15 +140,15 @@ async fn from_source(
     })
 }
 
-/// Returns the commit that a revision means. The error is the end of a sentence.
+/// Returns the commit that a revision means. The reason of a failure is the end of a sentence.
 async fn commit_of(
     repository: &Repository<'_>,
     revision: &str,
     pinned: Option<String>,
     live: &Live,
-) -> Result<Commit, String> {
+) -> Result<Commit, Failure> {
     if let Some(fault) = revision_fault(revision) {
-        return Err(fault.to_owned());
+        return Err(Failure::by(Cause::Build)(fault.to_owned()));
     }
     if let Some(id) = &pinned
         && let Ok(commit) = repository.commit(id).await

@@ -22,8 +22,12 @@ pub fn allowed(refs: &Refs, patterns: &[String]) -> Refs {
     refs.iter().filter(|(name, _)| is_allowed(name)).map(|(name, id)| (name.clone(), id.clone())).collect()
 }
 
-/// Returns the commit of a branch or tag; the error is a sentence if it could be two.
+/// Returns the commit of a branch or tag; the error is a sentence if it could be two. A full id of a commit is no name
+/// of one.
 pub fn find<'a>(refs: &'a Refs, revision: &str) -> Result<Option<&'a str>, String> {
+    if matches!(revision.len(), 40 | 64) && revision.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(None);
+    }
     let full = [revision.to_owned(), format!("refs/tags/{revision}"), format!("refs/heads/{revision}")];
     let mut found: Vec<&str> = full.iter().filter_map(|name| refs.get(name).map(String::as_str)).collect();
     found.dedup();
@@ -83,6 +87,9 @@ mod tests {
         assert_eq!(find(&refs, "main"), Ok(Some("aa")));
         assert_eq!(find(&refs, "refs/tags/v1"), Ok(Some("dd")), "the commit of a tag with a message");
         assert_eq!(find(&refs, "none"), Ok(None));
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        let named = read(&format!("aa\trefs/heads/{id}\n"));
+        assert_eq!(find(&named, id), Ok(None), "a branch with the name of a commit");
         assert!(find(&refs, "v1").is_err_and(|fault| fault.contains("a tag and a branch")));
     }
 }
