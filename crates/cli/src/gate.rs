@@ -26,11 +26,7 @@ use clap::Args;
 use reqwest::{Method, StatusCode};
 
 use super::table::{cut, plain, table};
-use crate::{
-    common::Common,
-    connection::Connection,
-    run::which::{experiment_id, full_id},
-};
+use crate::{common::Common, connection::Connection, run::which::id_of_either};
 
 /// Exit code of a regression.
 const REGRESSION: u8 = 1;
@@ -224,20 +220,14 @@ pub async fn with_full_ids(connection: &Connection, side: &str) -> anyhow::Resul
     Ok(full.join(","))
 }
 
-/// Returns the full id of the experiment or run that ends with a text.
+/// Returns the full id of the experiment or run that ends with a text, or of the newest experiment for `last`.
 async fn id_of(connection: &Connection, part: &str) -> anyhow::Result<String> {
-    let fault = match experiment_id(connection, part).await {
-        Ok(id) => return Ok(id.to_string()),
-        Err(fault) if fault.downcast_ref::<Fault>().is_some() => return Err(fault),
-        Err(_) => match full_id(connection, part).await {
-            Ok(id) => return Ok(id.to_string()),
-            Err(fault) => fault,
-        },
-    };
-    if fault.downcast_ref::<Fault>().is_some() {
-        return Err(fault);
-    }
-    Err(Unusable(format!("no baseline, experiment or run matches {part:?}: {fault}")).into())
+    id_of_either(connection, part).await.map_err(|fault| {
+        if fault.downcast_ref::<Fault>().is_some() {
+            return fault;
+        }
+        Unusable(format!("no baseline, experiment or run matches {part:?}: {fault}")).into()
+    })
 }
 
 fn is_stdout(file: &Path) -> bool {

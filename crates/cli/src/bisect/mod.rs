@@ -188,9 +188,14 @@ impl Bisection<'_> {
             }
             match next {
                 Next::Measure(commit) if self.steps.is_empty() && commit != last => {
-                    let measured = self.measure(&[0, commit, last]).await?;
+                    // A duet has two targets.
+                    let is_duet = self.plan(0, last)?.duet;
+                    let commits = if is_duet { vec![0, last] } else { vec![0, commit, last] };
+                    let measured = self.measure(&commits).await?;
                     search.note(last, self.judge(&measured, 0, last).await?);
-                    search.note(commit, self.judge(&measured, 0, commit).await?);
+                    if !is_duet {
+                        search.note(commit, self.judge(&measured, 0, commit).await?);
+                    }
                 }
                 Next::Measure(commit) => {
                     let measured = self.measure(&[0, commit]).await?;
@@ -211,11 +216,18 @@ impl Bisection<'_> {
     /// Says what is left: commits, steps and runs.
     fn forecast(&self, search: &Search) -> anyhow::Result<String> {
         let ((low, high), steps) = (search.range(), search.steps());
-        let cells = New::of(&[self.target(low), self.target(high)], &self.rule, &self.settings.flags)?.runs()?;
-        // The first step measures the bad end, too.
-        let runs = cells * steps + if self.steps.is_empty() && high > 1 { cells / 2 } else { 0 };
+        let plan = self.plan(low, high)?;
+        let settings = plan.sizes.len().max(1) * plan.loads.len().max(1) * usize::try_from(plan.repetitions)?;
+        // The bad end is measured, too: with the first step, or before it.
+        let more = if self.steps.is_empty() && high > 1 { 1 + usize::from(plan.duet) } else { 0 };
+        let runs = settings * (2 * steps + more);
         let [left, steps] = [plural(high - low, "commit"), plural(steps, "step")];
         Ok(format!("{left} to choose from: at most {steps} and {}, more where it is close", plural(runs, "run")))
+    }
+
+    /// Returns the plan that compares two commits.
+    fn plan(&self, base: usize, commit: usize) -> anyhow::Result<Plan> {
+        New::of(&[self.target(base), self.target(commit)], &self.rule, &self.settings.flags)?.plan()
     }
 
     fn target(&self, commit: usize) -> String {
@@ -269,6 +281,13 @@ impl Bisection<'_> {
             measured.ended.runs.iter().filter(|run| run.spec.target == target).collect()
         };
         let (base_runs, runs) = (runs(&of_base), runs(&of_commit));
+        let of_another = |runs: &[&Run], commit: usize| {
+            let id = Some(self.commits[commit].id.as_str());
+            runs.iter().any(|run| run.has_result() && run.version.as_deref() != id)
+        };
+        if of_another(&base_runs, base) || of_another(&runs, commit) {
+            bail!("{of_base} or {of_commit} is another commit for the agent: a branch or tag is named like its id");
+        }
         let failure = |runs: &[&Run]| runs.iter().find_map(|run| run.error.clone()).unwrap_or_default();
         if !base_runs.iter().any(|run| run.has_result()) {
             bail!("{of_base} has no result to compare with: {}", failure(&base_runs));
@@ -277,7 +296,8 @@ impl Bisection<'_> {
         if !has_result && runs.iter().any(|run| matches!(run.phase, Phase::Cancelled | Phase::Lost)) {
             bail!("the measurement of {of_commit} was interrupted; the same command goes on");
         }
-        let judged = || gate.checks.first().map_or_else(|| gate.headline.clone(), |check| check.reason.clone());
+        let decisive = gate.checks.iter().find(|check| check.outcome == gate.outcome);
+        let judged = || decisive.map_or_else(|| gate.headline.clone(), |check| check.reason.clone());
         let reason = if has_result { judged() } else { failure(&runs) };
         let sign = if has_result { gate.outcome.sign() } else { "no result" };
         let Commit { id, subject } = &self.commits[commit];

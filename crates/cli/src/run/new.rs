@@ -216,13 +216,16 @@ impl New {
                 return Err(fault.into());
             }
         };
-        wait_or_cancel(&connection.client, id).await?;
         let sides = sides(id, baseline, candidate);
-        rules.gate.decide(&common, &connection, sides, rules.max_repeat).await
+        or_cancel(&connection.client, id, async {
+            progress::wait(&connection.client, id).await?;
+            rules.gate.decide(&common, &connection, sides, rules.max_repeat).await
+        })
+        .await
     }
 
     /// Returns the command that measures targets with a rule and further flags, and adds repetitions until it is decided.
-    pub fn of(targets: &[String], rule: &Rule, flags: &[String]) -> Result<Self, clap::Error> {
+    pub fn of(targets: &[String], rule: &Rule, flags: &[String]) -> anyhow::Result<Self> {
         #[derive(Parser)]
         #[command(name = "brewbench run new", no_binary_name = true)]
         struct Line {
@@ -235,14 +238,17 @@ impl New {
         let is_given = flags.iter().any(|flag| flag == "--until-decided");
         words.extend((!is_given).then(|| "--until-decided".to_owned()));
         words.extend_from_slice(flags);
-        Ok(Line::try_parse_from(words)?.new)
+        let new = Line::try_parse_from(words)?.new;
+        let PlanFlags { targets: all, against, .. } = &new.plan;
+        if all.len() > targets.len() || new.gate.fail_on.len() > 1 || against.is_some() {
+            return Err(Unusable("remove --target, --fail-on and --against: they are set already".to_owned()).into());
+        }
+        Ok(new)
     }
 
-    /// Returns the number of its runs, without those that are added until it is decided.
-    pub fn runs(self) -> anyhow::Result<usize> {
-        let plan = self.plan.plan()?;
-        let cells = plan.targets.len() * plan.sizes.len().max(1) * plan.loads.len().max(1);
-        Ok(cells * usize::try_from(plan.repetitions)?)
+    /// Returns its plan as the flags say.
+    pub fn plan(self) -> anyhow::Result<Plan> {
+        self.plan.plan()
     }
 
     /// Returns its plan, and how its result is judged.
@@ -296,8 +302,13 @@ async fn with_known(plan: Plan, connection: &Connection) -> anyhow::Result<Plan>
     Ok(Plan { against, ..plan })
 }
 
-/// Waits for an experiment. If the program is interrupted, it is cancelled, so that nothing waits for it.
-async fn wait_or_cancel(client: &Client, id: &ExperimentId) -> anyhow::Result<()> {
+/// Waits for the result of an experiment. If the program is interrupted, the experiment is cancelled, so that nothing
+/// waits for it.
+async fn or_cancel<T>(
+    client: &Client,
+    id: &ExperimentId,
+    result: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
     let mut terminate = signal(SignalKind::terminate())?;
     let interrupted = async {
         tokio::select! {
@@ -306,7 +317,7 @@ async fn wait_or_cancel(client: &Client, id: &ExperimentId) -> anyhow::Result<()
         }
     };
     tokio::select! {
-        ended = progress::wait(client, id) => ended.map(drop),
+        result = result => result,
         () = interrupted => {
             let _: ExperimentWithRuns = client.post(&format!("api/v1/experiments/{id}/cancel"), &()).await?;
             bail!("interrupted; the experiment was cancelled")
