@@ -364,8 +364,10 @@ async fn commands_list_and_remove_what_the_pages_do() {
         let runs = run(&["run", "list", "--experiment", name, "--json"]).await.json();
         assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1), "{name}");
     }
-    let unknown = run(&["experiment", "show", "xyz"]).await.refused(1);
-    assert!(unknown.contains("none of the newest experiments has an id that ends with \"xyz\""), "{unknown}");
+    let unknown = run(&["experiment", "show", "xyzxyzxyz"]).await.refused(1);
+    assert!(unknown.contains("none of the newest experiments has an id that ends with \"xyzxyzxyz\""), "{unknown}");
+    let short = run(&["experiment", "show", &experiment[29..]]).await.refused(1);
+    assert!(short.contains("is no id: give at least its last 8 characters"), "{short}");
     run(&["size", "remove", "16 vCPU / 16 GiB"]).await.ok();
     let refused = run(&["size", "remove", "1 vCPU / 256 MiB"]).await.refused(1);
     assert!(refused.contains("runs use the size"), "{refused}");

@@ -38,6 +38,8 @@ pub struct StoredLogin {
 impl Connection {
     /// Connects to a server; missing values come from the stored login.
     pub fn open(url: Option<Url>, token: Option<String>, trust: Trust) -> anyhow::Result<Self> {
+        // A secret of a pipeline often ends with a new line.
+        let token = token.map(|token| token.trim().to_owned());
         // The stored token and trust apply to the stored server only.
         let stored = StoredLogin::load()?.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
         let Some(url) = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())) else {
