@@ -52,9 +52,12 @@ pub fn key(commit: &str, built: &SourceBuild) -> String {
     let Build { command, artifacts, containerfile, env, network: _, cache: _, timeout_s: _ } = &built.build;
     let SourceBuild { sandbox, .. } = built;
     let mut toolchain = command.first().and_then(|program| compiler(Path::new(program))).into_iter().collect();
-    PACKAGES.iter().for_each(|path| note_versions(Path::new(path), 0, &mut toolchain));
-    let read_only = sandbox.read.iter().filter(|path| !sandbox.write.contains(path));
-    read_only.for_each(|path| note_versions(path, TOOLCHAIN_DEPTH, &mut toolchain));
+    for path in PACKAGES {
+        note_versions(Path::new(path), 0, &mut toolchain);
+    }
+    for path in sandbox.read.iter().filter(|path| !sandbox.write.contains(path)) {
+        note_versions(path, TOOLCHAIN_DEPTH, &mut toolchain);
+    }
     let how = format!("{:?}", (command, artifacts, containerfile, env, sandbox, toolchain));
     let how = hex(&Sha256::digest(how));
     format!("{commit}-{}", how.get(..12).unwrap_or_default())
@@ -80,7 +83,9 @@ fn note_versions(path: &Path, depth: usize, versions: &mut Vec<FileVersion>) {
     if depth > 0 {
         let mut below: Vec<PathBuf> = entries(path).collect();
         below.sort();
-        below.iter().for_each(|path| note_versions(path, depth - 1, versions));
+        for path in below {
+            note_versions(&path, depth - 1, versions);
+        }
     }
 }
 
@@ -222,10 +227,10 @@ mod tests {
         let build = "command = [\"make\"]\nartifacts = [\"bin/api\"]";
         let sandbox = Sandbox { read: vec![folder.path().to_owned()], ..Sandbox::default() };
         let (source, build) = (toml::from_str(source).expect("a source"), toml::from_str(build).expect("a build"));
-        let built = SourceBuild { source, build, sandbox };
-        let before = key("1234", &built);
-        assert_eq!(key("1234", &built), before);
+        let how = SourceBuild { source, build, sandbox };
+        let before = key("1234", &how);
+        assert_eq!(key("1234", &how), before);
         fs::write(toolchain.join("version"), "2").expect("a file");
-        assert_ne!(key("1234", &built), before, "an update");
+        assert_ne!(key("1234", &how), before, "an update");
     }
 }

@@ -97,7 +97,7 @@ async fn from_source(
     let commit = cancel.run_until_cancelled(commit).await.unwrap_or_else(|| Err(other(CANCELLED.to_owned())));
     let commit = commit.map_err(|Failure { cause, reason }| {
         let reason = format!("target {}: {reason}", job.spec.target);
-        Failure { cause, reason }
+        Failure { reason, cause }
     })?;
     cache.pin(experiment, revision, &commit.id).map_err(other)?;
     let key = cache::key(&commit.id, how);
