@@ -97,6 +97,25 @@ fn compressed_files_are_read() {
 }
 
 #[test]
+fn all_frames_of_a_zst_file_are_read() {
+    let (all, plain) = (bytes("k6.ndjson"), one(&bytes("k6.ndjson")));
+    let packed = |part: &[u8]| ruzstd::encoding::compress_to_vec(part, ruzstd::encoding::CompressionLevel::Fastest);
+    let (start, end) = all.split_at(all.len() / 2);
+    let skipped = b"\x53\x2a\x4d\x18\x03\0\0\0any";
+    let frames = [&skipped[..], &packed(start), skipped, &packed(b""), &packed(end), skipped].concat();
+    assert_eq!(one(&frames), plain);
+    let mut cut = frames.clone();
+    cut.truncate(frames.len() - 1);
+    assert_eq!(fault(&cut), "the file: can't be read: its last zstd frame is truncated");
+    let followed = [&packed(&all), &b"wrong"[..]].concat();
+    let message = fault(&followed);
+    assert!(message.starts_with("the file: can't be read: a zstd frame was expected: "), "{message}");
+    // A window of 1 GiB.
+    let wide = fault(b"\x28\xb5\x2f\xfd\0\xa0\x03\xff\xff");
+    assert_eq!(wide, "the file: can't be read: its zstd window is larger than 100 MiB: compress it without --long");
+}
+
+#[test]
 fn a_bomb_is_refused() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..64 {

@@ -1,6 +1,9 @@
 //! Decompresses and bounds a file while it is read. Pure.
 
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::reports::validate::{Fault, Place};
 
@@ -15,6 +18,9 @@ pub const DOCUMENT_MAX: usize = 16 << 20;
 
 /// Bytes by which the format of a file of records is recognised.
 const HEAD: u64 = 64 << 10;
+
+/// A zstd frame without content.
+const EMPTY_FRAME: [u8; 9] = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0];
 
 /// A decompressed file with its start.
 pub struct Opened<'a> {
@@ -32,21 +38,67 @@ pub fn open<'a>(mut source: impl Read + 'a) -> Result<Opened<'a>, Fault> {
     source.by_ref().take(4).read_to_end(&mut magic).map_err(|error| to_fault(&error))?;
     let compression = match magic.as_slice() {
         [0x1f, 0x8b, ..] => Some("gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
+        // A file may begin with a frame that is skipped.
+        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Some("zstd"),
         _ => None,
     };
     let packed = Cursor::new(magic).chain(source);
     let mut plain: Box<dyn Read + 'a> = match compression {
         Some("gzip") => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(packed))),
-        Some(_) => {
-            let frame = ruzstd::decoding::StreamingDecoder::new(packed);
-            Box::new(frame.map_err(|error| to_fault(&io::Error::other(error.to_string())))?)
-        }
+        Some(_) => Box::new(Frames::new(packed).map_err(|error| to_fault(&error))?),
         None => Box::new(packed),
     };
     let mut head = Vec::new();
     plain.by_ref().take(HEAD).read_to_end(&mut head).map_err(|error| to_fault(&error))?;
     Ok(Opened { all: Cursor::new(head.clone()).chain(plain), head, compression })
+}
+
+/// All frames of a zstd file, one after another.
+struct Frames<R> {
+    source: BufReader<R>,
+    decoder: FrameDecoder,
+}
+
+impl<R: Read> Frames<R> {
+    fn new(source: R) -> io::Result<Self> {
+        let mut decoder = FrameDecoder::new();
+        // The decoder limits the windows of all frames but its first one.
+        decoder.decode_all(&EMPTY_FRAME, &mut []).map_err(io::Error::other)?;
+        Ok(Self { source: BufReader::new(source), decoder })
+    }
+
+    /// Begins the next frame, or skips one.
+    fn begin(&mut self) -> io::Result<()> {
+        let skipped = match self.decoder.reset(&mut self.source) {
+            Ok(()) => return Ok(()),
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => length,
+            Err(FrameDecoderError::WindowSizeTooBig { .. }) => {
+                return Err(io::Error::other("its zstd window is larger than 100 MiB: compress it without --long"));
+            }
+            Err(error) => return Err(io::Error::other(format!("a zstd frame was expected: {error}"))),
+        };
+        let length = u64::from(skipped);
+        if io::copy(&mut self.source.by_ref().take(length), &mut io::sink())? < length {
+            return Err(io::Error::other("its last zstd frame is truncated"));
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Frames<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.decoder.can_collect() == 0 {
+            if !self.decoder.is_finished() {
+                let block = self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1));
+                block.map_err(io::Error::other)?;
+            } else if self.source.fill_buf()?.is_empty() {
+                return Ok(0);
+            } else {
+                self.begin()?;
+            }
+        }
+        self.decoder.read(into)
+    }
 }
 
 /// Reads all of a file that is read as a whole.
