@@ -2,6 +2,7 @@
 
 use brewbench_wire::reports::report::Report;
 use brewbench_wire::reports::time::Time;
+use brewbench_wire::reports::warning::Warning;
 use brewbench_wire::series::Second;
 
 use super::{bytes, contents, fault, one};
@@ -160,8 +161,11 @@ fn nighthawks_options_are_of_one_worker() {
 #[test]
 fn heys_requests_are_added_up() {
     let report = one(&bytes("hey.csv"));
-    assert_eq!((report.requests, report.failed, report.statuses.get("200")), (Some(60), Some(0), Some(&60)));
+    assert_eq!((report.requests, report.failed, report.statuses.get("200")), (Some(60), None, Some(&60)));
+    assert!(matches!(report.warnings.as_slice(), [Warning::Incomplete(_)]), "{:?}", report.warnings);
     let text = String::from_utf8(bytes("hey.csv")).expect("UTF-8");
+    let failed = one(text.replacen(",200,", ",500,", 2).as_bytes()).failed;
+    assert_eq!(failed, Some(2));
     let mut times: Vec<f64> = text.lines().skip(1).filter_map(|line| line.split(',').next()?.parse().ok()).collect();
     times.sort_by(f64::total_cmp);
     let mean = times.iter().sum::<f64>() / 60.0 * 1e3;

@@ -8,6 +8,7 @@ use crate::reports::report::{Population, Report};
 use crate::reports::samples::Samples;
 use crate::reports::time::Time;
 use crate::reports::validate::Fault;
+use crate::reports::warning::Warning;
 
 pub(super) const FORMAT: Format = Format {
     name: "hey-csv",
@@ -19,18 +20,28 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Records { is: |head| head.starts_with("response-time,DNS+dialup,").into(), read },
 };
 
+/// The most responses of which hey keeps the times.
+pub(super) const RESPONSES_MAX: u64 = 1_000_000;
+
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     let (mut samples, mut end_ms, mut report) = (Samples::default(), 0.0_f64, Report::default());
     table::each(source, b',', |row: &Row<'_>| {
-        let ms = row.number("response-time")? * 1e3;
-        samples.add(ms);
-        end_ms = end_ms.max(row.number("offset")? * 1e3 + ms);
-        *report.statuses.entry(row.text("status-code")?.to_owned()).or_default() += 1;
+        let (seconds, offset) = (row.number("response-time")?, row.number("offset")?);
+        let status = row.text("status-code")?;
+        samples.add(seconds * 1e3);
+        end_ms = end_ms.max((offset + seconds) * 1e3);
+        *report.statuses.entry(status.to_owned()).or_default() += 1;
         Ok(())
     })?;
     report.requests = Some(samples.total());
-    report.failed = Some(super::fields::bad_statuses(&report.statuses));
+    report.failed = Some(super::fields::bad_statuses(&report.statuses)).filter(|failed| *failed > 0);
     report.duration = Some(Time::rounded(end_ms, 0.1)).filter(|time| time.ms > 0.0);
     report.latency = samples.latencies(Population::Responses);
+    let what = "hey writes no request without a response: the requests lack them, and so do those that failed";
+    report.warnings.push(Warning::Incomplete(what.to_owned()));
+    if samples.total() == RESPONSES_MAX {
+        let what = "hey writes only the first 1,000,000 responses: the others are missing";
+        report.warnings.push(Warning::Incomplete(what.to_owned()));
+    }
     Ok(vec![report])
 }
