@@ -18,6 +18,15 @@ const MEAN_ERROR: f64 = 0.02;
 /// How far a rate that is a mean of samples may be from requests by duration.
 const RATE_ERROR: f64 = 0.1;
 
+/// How far durations of one run may be apart that its files define differently, relative.
+const SAME_DURATION: f64 = 0.01;
+
+/// The same of short runs, milliseconds.
+const SAME_DURATION_MS: f64 = 100.0;
+
+/// The largest relative error of latencies by which runs of the same length are distinguished.
+const SAME_ERROR: f64 = 5e-4;
+
 impl Report {
     /// Returns the main metrics of the run. Of requests, rate and duration, one is computed if the other two are known.
     ///
@@ -80,6 +89,12 @@ impl Report {
         Ok(requests.max(failed))
     }
 
+    /// Whether both are one result in two files: in two formats, or in one format with the same start.
+    pub fn is_same_result(&self, other: &Self) -> bool {
+        let is_one_start = self.started_ms.is_some() && self.started_ms == other.started_ms;
+        (self.format != other.format || is_one_start && self.latency == other.latency) && self.is_same_run(other)
+    }
+
     /// Whether both are of the same run, such as its text and its JSON: the same tool counted the same requests in the
     /// same time.
     pub fn is_same_run(&self, other: &Self) -> bool {
@@ -93,12 +108,32 @@ impl Report {
             && self.requests.is_some_and(|requests| requests > 0)
             && self.requests == other.requests
             && same(self.failed, other.failed)
-            && same(self.received_bytes.filter(|_| self.received_per_s.is_none()), other.received_bytes)
+            && same(self.exact_bytes(), other.exact_bytes())
             && self.name == other.name
-            && near(self.duration, other.duration)
+            && (near(self.duration, other.duration) || self.is_as_long(other))
             && (self.duration.is_some() && other.duration.is_some())
             && near(self.latency.mean, other.latency.mean)
             && near(self.latency.max, other.latency.max)
+    }
+
+    /// Whether the durations are those of one run by two definitions, such as with and without the start of the tool.
+    /// Two runs are as long, so the figures that differ between them have to be known, and hardly rounded.
+    fn is_as_long(&self, other: &Self) -> bool {
+        let Some((left, right)) = self.duration.zip(other.duration) else { return false };
+        let is_distinct = |report: &Self| {
+            let is_sharp = |time: Option<Time>| time.is_some_and(|time| time.error_ms <= SAME_ERROR * time.ms);
+            let is_counted = report.failed.is_some() && report.exact_bytes().is_some();
+            is_counted && is_sharp(report.latency.mean) && is_sharp(report.latency.max)
+        };
+        let at_once = |start: i64, other: i64| (start.abs_diff(other) as f64) < left.ms.max(right.ms);
+        let is_at_once = self.started_ms.zip(other.started_ms).is_none_or(|(start, other)| at_once(start, other));
+        let tolerance = SAME_DURATION_MS.max(SAME_DURATION * left.ms);
+        (left.ms - right.ms).abs() <= tolerance && is_at_once && is_distinct(self) && is_distinct(other)
+    }
+
+    /// Returns the bytes received, if they are not rounded.
+    fn exact_bytes(&self) -> Option<u64> {
+        self.received_bytes.filter(|_| self.received_per_s.is_none())
     }
 
     /// Returns what a page shows of the report: k6's own summary, or the values under neutral names.

@@ -107,7 +107,7 @@ impl FilePreview {
         for Self { file, reports, .. } in files {
             for preview in reports {
                 let own = &preview.report;
-                let same = earlier.iter().find(|(_, other)| own.format != other.format && own.is_same_run(other));
+                let same = earlier.iter().find(|(_, other)| own.is_same_result(other));
                 match same {
                     Some((first, _)) => preview.same_as.clone_from(first),
                     None if earlier.len() < COMPARED_MAX => earlier.push((file.clone(), own.clone())),

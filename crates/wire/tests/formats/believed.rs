@@ -4,6 +4,7 @@ use brewbench_wire::reports::hints::Hints;
 use brewbench_wire::reports::parts::{Choice, parts};
 use brewbench_wire::reports::read::parse;
 use brewbench_wire::reports::report::{Definition, Latencies, Report};
+use brewbench_wire::reports::time::Time;
 use brewbench_wire::reports::warning::{Severity, Warning};
 
 use super::{bytes, contents, fault, one, text, warnings};
@@ -166,6 +167,40 @@ fn the_same_run_as_text_and_as_json_is_recognised() {
 }
 
 #[test]
+fn files_of_one_run_are_one_result_though_their_durations_differ() {
+    let k6 = ["k6-dashboard.ndjson", "k6-dashboard.html", "k6-dashboard-summary.json"].map(|name| one(&bytes(name)));
+    for (place, left) in k6.iter().enumerate() {
+        for right in k6.iter().skip(place) {
+            let is_one_summary = left.format == right.format && left.started_ms.is_none();
+            assert_eq!(left.is_same_result(right), !is_one_summary, "{} {}", left.format, right.format);
+            assert_eq!(left.is_same_result(right), right.is_same_result(left), "{} {}", left.format, right.format);
+        }
+    }
+    let [points, summary] = ["k6.ndjson", "k6-summary-export.json"].map(|name| one(&bytes(name)));
+    assert!(points.is_same_result(&summary) && summary.is_same_result(&points));
+}
+
+#[test]
+fn two_repetitions_are_two_results() {
+    let record = one(&bytes("k6-dashboard.ndjson"));
+    let later = record.started_ms.map(|start| start + 60_000);
+    assert!(!record.is_same_result(&Report { started_ms: later, ..record.clone() }));
+    let summary = one(&bytes("k6-dashboard-summary.json"));
+    let mut other = Report { started_ms: later, ..summary.clone() };
+    assert!(!record.is_same_result(&other), "another start");
+    other = summary.clone();
+    other.latency.max = other.latency.max.map(|time| Time::exact(time.ms * 1.001));
+    assert!(!record.is_same_result(&other), "another maximum");
+    other = Report { received_bytes: None, ..summary.clone() };
+    assert!(!record.is_same_result(&other), "nothing distinguishes them");
+    other = Report { duration: summary.duration.map(|time| Time::exact(time.ms * 1.02)), ..summary };
+    assert!(!record.is_same_result(&other), "another duration");
+    let fortio = one(&bytes("fortio.json"));
+    let next = Report { started_ms: fortio.started_ms.map(|start| start + 1), ..fortio.clone() };
+    assert!(fortio.is_same_result(&fortio) && !fortio.is_same_result(&next));
+}
+
+#[test]
 fn unknown_values_of_a_collection_are_not_numbers() {
     let reports = contents(&bytes("web-frameworks.json")).reports;
     let blaze = reports.iter().find(|report| report.name.as_deref() == Some("javascript / blaze / 64 connections"));
@@ -253,4 +288,13 @@ fn measurements_that_end_within_a_request_are_read_up_to_it() {
     let report = one(cut.as_bytes());
     assert_eq!(report.requests, Some(requests(cut) as u64 - 1));
     assert_eq!(warnings(&report), ["the file ends within a request: the test was interrupted"]);
+}
+
+#[test]
+fn a_result_of_another_protocol_is_refused_by_name() {
+    let grpc = text("fortio.json").replace("\"RunType\": \"HTTP\"", "\"RunType\": \"GRPC Health for ''\"");
+    let expected = "RunType: \"GRPC Health for ''\" of fortio is not HTTP: only HTTP is compared";
+    assert_eq!(fault(grpc.as_bytes()), expected);
+    let silent = text("fortio.json").replace("\"RunType\": \"HTTP\",", "");
+    assert_eq!(one(silent.as_bytes()).requests, Some(400));
 }
