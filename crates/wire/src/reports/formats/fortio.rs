@@ -10,6 +10,7 @@ use super::fields::{Loose, instant_ms, sum};
 use super::format::{Format, Reader};
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
 use crate::reports::time::Time;
+use crate::reports::validate::{Place, shown};
 
 pub(super) const FORMAT: Format = Format {
     name: "fortio",
@@ -20,13 +21,22 @@ pub(super) const FORMAT: Format = Format {
     timeout_ms: Some(3_000.0),
     reader: Reader::Json {
         is: |document| document.has(&["ActualQPS", "DurationHistogram", "RetCodes"]).into(),
-        read: |document| Ok(vec![document.read::<Fortio>()?.report()]),
+        read: |document| {
+            let fortio: Fortio = document.read()?;
+            if !fortio.run_type.starts_with("HTTP") {
+                let what = format!("\"{}\" of fortio is not HTTP: only HTTP is compared", shown(&fortio.run_type));
+                return Err(Place::root("RunType").fault(what));
+            }
+            Ok(vec![fortio.report()])
+        },
     },
 };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Fortio {
+    #[serde(default = "http")]
+    run_type: String,
     #[serde(default)]
     labels: String,
     #[serde(default)]
@@ -50,6 +60,11 @@ struct Fortio {
     bytes_sent: Option<u64>,
     #[serde(default, rename = "HTTPReqTimeOut")]
     timeout_ns: Loose,
+}
+
+/// What a result is of that does not say so.
+fn http() -> String {
+    "HTTP".to_owned()
 }
 
 #[derive(Deserialize)]
