@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::reports::formats::format::REPORTS_MAX;
@@ -22,6 +23,9 @@ const HEADING_ABOVE: usize = 6;
 /// Maximum number of places in a text that are tried as JSON and are none.
 const JSON_TRIES: usize = 50;
 
+/// Lines of JSON that breaks off from which on it is no accident, though nothing is recognised in it.
+const BROKEN_MIN: usize = 5;
+
 /// A report found in a text.
 struct Block {
     start: usize,
@@ -31,7 +35,7 @@ struct Block {
 enum Kind {
     Text(&'static Format, fn(&[ReportLine]) -> Result<Report, Fault>),
     /// Already read, up to this line.
-    Json(usize, Vec<Report>),
+    Json(usize, Result<Vec<Report>, Fault>),
 }
 
 /// Reads the reports in a text.
@@ -87,7 +91,7 @@ fn read_blocks(lines: &[ReportLine], blocks: Vec<Block>) -> Result<Found, Fault>
         let found = match kind {
             Kind::Json(after, found) => {
                 end = after;
-                Ok(found)
+                found
             }
             Kind::Text(format, read) => {
                 let block = lines.get(start..next).unwrap_or_default();
@@ -143,7 +147,11 @@ fn blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
             }
         }
     }
-    blocks.extend(json_blocks(lines)?);
+    blocks.extend(json_blocks(lines));
+    let is_other = |block: &Block| matches!(&block.kind, Kind::Json(_, Err(fault)) if fault.is_of_no_format);
+    if blocks.iter().all(is_other) {
+        return Ok(Vec::new());
+    }
     blocks.sort_by_key(|block| block.start);
     // Lines of a document begin no report.
     let ends: Vec<(usize, usize)> = blocks
@@ -158,41 +166,99 @@ fn blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
 }
 
 /// Finds and reads JSON documents among the lines of a text.
-fn json_blocks(lines: &[ReportLine]) -> Result<Vec<Block>, Fault> {
+fn json_blocks(lines: &[ReportLine]) -> Vec<Block> {
     let all: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
     let all = all.join("\n");
     let (mut blocks, mut tries, mut other_bytes) = (Vec::new(), 0, 0);
-    let (mut at, mut offset) = (0, 0);
+    let (mut at, mut offset, mut first_keys) = (0, 0, BTreeSet::new());
     while let Some(line) = lines.get(at) {
         let rest = all.get(offset..).unwrap_or_default();
-        let next = offset + line.text.len() + 1;
-        if !line.text.starts_with(['{', '[']) || tries == JSON_TRIES || other_bytes > OTHER_JSON_MAX {
-            (at, offset) = (at + 1, next);
-            continue;
+        let mut length = 1;
+        if may_begin_json(&line.text) && tries < JSON_TRIES && other_bytes <= OTHER_JSON_MAX {
+            match serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>().next() {
+                Some(Ok(value)) if is_known(&Document::new(value.get())) => {
+                    length = value.get().matches('\n').count() + 1;
+                    first_keys.extend(first_key(value.get()));
+                    let found = document(value.get()).and_then(|(format, found)| checked(found, format));
+                    blocks.push(Block { start: at, kind: Kind::Json(at + length, found) });
+                }
+                Some(Ok(value)) => other_bytes += value.get().len(),
+                _ => {
+                    tries += 1;
+                    if let Some((broken, fault)) = broken(rest, line, &first_keys) {
+                        length = broken;
+                        blocks.push(Block { start: at, kind: Kind::Json(at + length, Err(fault)) });
+                    }
+                }
+            }
         }
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-        let Some(Ok(value)) = values.next() else {
-            tries += 1;
-            (at, offset) = (at + 1, next);
-            continue;
-        };
-        let length = value.get().matches('\n').count() + 1;
-        let document_of = Document::new(value.get());
-        let is_known = FORMATS.iter().any(|format| match format.reader {
-            Reader::Json { is, .. } => is(&document_of) == Recognised::Yes,
-            _ => false,
-        });
-        if is_known {
-            let (format, found) = document(value.get())?;
-            blocks.push(Block { start: at, kind: Kind::Json(at + length, checked(found, format)?) });
-            let after: usize = lines.iter().skip(at).take(length).map(|line| line.text.len() + 1).sum();
-            (at, offset) = (at + length, offset + after);
-        } else {
-            other_bytes += value.get().len();
-            (at, offset) = (at + 1, next);
+        offset += lines.iter().skip(at).take(length).map(|line| line.text.len() + 1).sum::<usize>();
+        at += length;
+    }
+    blocks
+}
+
+/// Whether a line may begin a JSON document with objects, unlike `[INFO] …` and `{{ … }}`.
+fn may_begin_json(line: &str) -> bool {
+    let begins = |rest: &str, with: &[char]| rest.trim_start().is_empty() || rest.trim_start().starts_with(with);
+    line.strip_prefix('{').is_some_and(|rest| begins(rest, &['"', '}']))
+        || line.strip_prefix('[').is_some_and(|rest| begins(rest, &['{', '[']))
+}
+
+fn is_known(document: &Document<'_>) -> bool {
+    FORMATS.iter().any(|format| matches!(format.reader, Reader::Json { is, .. } if is(document) == Recognised::Yes))
+}
+
+/// Returns the first key of an object.
+fn first_key(json: &str) -> Option<&str> {
+    let (key, _) = json.strip_prefix('{')?.split_once(':')?;
+    Some(key.trim())
+}
+
+/// Returns why a result at the start of a text is no complete JSON, and how many lines of it there are. `None` if it is
+/// none, such as a single `{`. `first_keys` are those of the results above.
+fn broken(text: &str, line: &ReportLine, first_keys: &BTreeSet<&str>) -> Option<(usize, Fault)> {
+    let until = |mark: &str| text.find(mark).unwrap_or(text.len());
+    let text = text.get(..until("\n```").min(until("\n~~~")))?;
+    let error = serde_json::from_str::<IgnoredAny>(text).err()?;
+    let is_end = error.is_eof();
+    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let end = if is_end { text.len() } else { before + error.column().saturating_sub(1) };
+    let json = text.get(..end)?;
+    let lines = json.matches('\n').count() + usize::from(is_end || before == 0);
+    let is_like_others = first_key(json).is_some_and(|key| first_keys.contains(key));
+    let is_result = is_like_others || is_known(&Document::new(&completed(json)?));
+    // What has an end is an example with comments or omissions.
+    let after = text.get(end..)?.lines().take_while(|line| !may_begin_json(line));
+    let is_cut = lines >= BROKEN_MIN && after.into_iter().all(|line| !line.starts_with(['}', ']']));
+    if !is_result && !is_cut {
+        return None;
+    }
+    let what = "JSON begins here that breaks off or is damaged: replace it by the complete result, or remove it";
+    Some((lines, Fault { is_of_no_format: !is_result, ..line.fault(what) }))
+}
+
+/// Completes JSON that breaks off: after its last complete value all lists and objects are closed.
+fn completed(json: &str) -> Option<String> {
+    let (mut open, mut is_string, mut is_escaped, mut last) = (Vec::new(), false, false, None);
+    for (at, byte) in json.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            _ if is_string => {}
+            b'{' => open.push('}'),
+            b'[' => open.push(']'),
+            b',' => last = Some((at, open.len())),
+            b'}' | b']' => {
+                open.pop();
+                last = Some((at + 1, open.len()));
+            }
+            _ => {}
         }
     }
-    Ok(blocks)
+    let (end, depth) = last?;
+    Some(json.get(..end)?.chars().chain(open.into_iter().take(depth).rev()).collect())
 }
 
 /// Says that no format is recognised, and which ones come near.

@@ -5,6 +5,7 @@ mod collections;
 mod damaged;
 mod dashboard;
 mod figures;
+mod mixed;
 mod sound;
 mod surrounded;
 
