@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Read;
 
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::reports::check;
@@ -140,12 +141,16 @@ pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
 pub fn is_json(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     let word = [&b"null"[..], b"true", b"false"].into_iter().any(|word| start.starts_with(word));
-    // A text may begin with the time of a log's line.
+    // A text may begin with the time of a log's line, with `[INFO]`, or with the quoted name of a column.
     let is_number = || start.trim_ascii_end().iter().all(|byte| b"-+.eE0123456789".contains(byte));
-    word || start.first().is_none_or(|first| match first {
-        b'-' | b'0'..=b'9' => is_number(),
-        first => b"{[\"".contains(first),
-    })
+    let is_all_json = || serde_json::Deserializer::from_slice(start).into_iter::<IgnoredAny>().all(|one| one.is_ok());
+    word || match start {
+        [] | [b'{', ..] => true,
+        [b'-' | b'0'..=b'9', ..] => is_number(),
+        [b'[', rest @ ..] => rest.trim_ascii_start().starts_with(b"{") || is_all_json(),
+        [b'"', ..] => is_all_json(),
+        _ => false,
+    }
 }
 
 /// Reads a file of JSON documents. Fails if all of them are refused.

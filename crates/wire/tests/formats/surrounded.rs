@@ -16,7 +16,9 @@ fn same(name: &str, changed: &[u8], stripped: &[&str]) {
 
 #[test]
 fn texts_are_read_behind_the_prefixes_of_logs() {
-    let prefixes: [(&str, &[&str]); 7] = [
+    let prefixes: [(&str, &[&str]); 9] = [
+        ("[2026-11-25 10:00:00] ", &["the times of a log"]),
+        ("[10:00:00.123] ", &["the times of a log"]),
         ("k6_1  | ", &["the names of containers"]),
         ("bench-1  | ", &["the names of containers"]),
         ("2026-11-25T10:00:00.123456789Z ", &["the times of a log"]),

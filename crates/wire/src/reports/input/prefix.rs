@@ -14,9 +14,10 @@ const MOST: f64 = 0.8;
 type Prefix = fn(&str) -> Option<(&str, &str)>;
 
 /// What may stand before a line.
-const PREFIXES: [(Prefix, Order, &str); 5] = [
+const PREFIXES: [(Prefix, Order, &str); 6] = [
     (step, Order::Kept, "the steps of a CI log"),
     (time, Order::Kept, "the times of a log"),
+    (bracketed_time, Order::Kept, "the times of a log"),
     (stream, Order::Kept, "the names of streams"),
     (name, Order::ByPrefix, "the names of containers"),
     (quote, Order::Kept, "the > of a quotation"),
@@ -71,6 +72,13 @@ fn time(line: &str) -> Option<(&str, &str)> {
         expected => letter == expected,
     };
     (word.len() >= pattern.len() && word.bytes().zip(pattern.bytes()).all(fits)).then_some((word, rest))
+}
+
+/// `[2026-11-25 10:00:00.123] …`, `[10:00:00] …`
+fn bracketed_time(line: &str) -> Option<(&str, &str)> {
+    let (inside, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let is_of_time = |letter: char| letter.is_ascii_digit() || " -/:.,+TZ".contains(letter);
+    (inside.matches(':').count() >= 2 && inside.chars().all(is_of_time)).then_some((inside, rest))
 }
 
 /// `stdout F …`, after the time in a log as Kubernetes stores it.
