@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use crate::reports::input::unpack::{self, Opened, to_fault};
 use crate::reports::validate::{Fault, Place};
 use crate::scenario::Content;
-use crate::scenario::unpack::{is_archive, unpack as files_of};
+use crate::scenario::unpack::{is_archive, unpack_without_links};
 
 /// Maximum size of a tar, decompressed.
 const TAR_MAX: u64 = 128 << 20;
@@ -19,7 +19,7 @@ pub struct ArchivedFile {
     pub bytes: Vec<u8>,
 }
 
-/// Returns the files of an archive, without hidden ones; `None` if the file is none.
+/// Returns the files of an archive, without hidden ones and symbolic links; `None` if the file is none.
 pub fn files(bytes: &[u8]) -> Result<Option<Vec<ArchivedFile>>, Fault> {
     let Opened { head, all, compression } = unpack::open(bytes)?;
     if !is_archive(&head) {
@@ -33,7 +33,7 @@ pub fn files(bytes: &[u8]) -> Result<Option<Vec<ArchivedFile>>, Fault> {
         bytes
     };
     let fault = |what: String| Place::root("the archive").fault(what);
-    let unpacked = files_of(archive).map_err(fault)?;
+    let unpacked = unpack_without_links(archive).map_err(fault)?;
     if unpacked.entry.is_some() {
         return Err(fault("is a k6 script with its files, and no result".to_owned()));
     }

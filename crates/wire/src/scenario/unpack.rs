@@ -24,7 +24,15 @@ pub fn is_archive(bytes: &[u8]) -> bool {
 
 /// Reads an archive. The error is a sentence that names the entry.
 pub fn unpack(bytes: &[u8]) -> Result<Unpacked, String> {
-    let mut reader = Reader::default();
+    unpack_with(bytes, Reader::default())
+}
+
+/// Reads an archive without its symbolic links.
+pub fn unpack_without_links(bytes: &[u8]) -> Result<Unpacked, String> {
+    unpack_with(bytes, Reader { skips_links: true, ..Reader::default() })
+}
+
+fn unpack_with(bytes: &[u8], mut reader: Reader) -> Result<Unpacked, String> {
     if is_zip(bytes) {
         read_zip(bytes, &mut reader)?;
     } else {
@@ -63,6 +71,8 @@ fn is_zip(bytes: &[u8]) -> bool {
 struct Reader {
     files: BTreeMap<String, Content>,
     bytes: usize,
+    /// Whether symbolic links are no error.
+    skips_links: bool,
 }
 
 impl Reader {
@@ -102,6 +112,8 @@ fn read_tar(bytes: &[u8], reader: &mut Reader) -> Result<(), String> {
             reader.add(path, entry)?;
         } else if kind.is_hard_link() && entry.link_name_bytes().as_deref() == Some(b"data") {
             // k6's script, which its metadata names.
+        } else if kind.is_symlink() && reader.skips_links {
+            // What it names may be outside.
         } else if !kind.is_dir() && !kind.is_pax_global_extensions() {
             return Err(format!("{path:?} is neither a file nor a folder: links and devices are not accepted"));
         }
@@ -120,6 +132,9 @@ fn read_zip(bytes: &[u8], reader: &mut Reader) -> Result<(), String> {
         let path = String::from_utf8(file.name_raw().to_owned())
             .map_err(|error| format!("{:?} is not UTF-8", String::from_utf8_lossy(error.as_bytes())))?;
         if file.is_dir() {
+            continue;
+        }
+        if file.is_symlink() && reader.skips_links {
             continue;
         }
         if file.is_symlink() {
@@ -270,6 +285,22 @@ mod tests {
         let mut cut = packed(&[file("a.js", "1")]);
         cut.truncate(515);
         assert!(unpack(&cut).is_err());
+    }
+
+    #[test]
+    fn links_are_skipped_if_that_is_asked_for() {
+        let tar = packed(&[file("load/a.json", "1"), (EntryType::Symlink, b"load/latest.json", b"a.json")]);
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        zip.start_file("load/a.json", options).expect("started");
+        zip.add_symlink("load/latest.json", "a.json", options).expect("added");
+        for bytes in [tar, zip.finish().expect("packed").into_inner()] {
+            assert!(unpack(&bytes).is_err_and(|why| why.contains("links and devices are not accepted")));
+            let files = unpack_without_links(&bytes).expect("read").files;
+            assert_eq!(files.keys().map(String::as_str).collect::<Vec<_>>(), ["a.json"]);
+        }
+        let device = packed(&[(EntryType::Char, b"x", b"")]);
+        assert!(unpack_without_links(&device).is_err_and(|why| why.contains("neither a file nor a folder")));
     }
 
     #[test]
