@@ -10,6 +10,7 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::format::{Format, Reader};
 use super::jmeter::{Sample, Samples};
+use crate::reports::input::unpack::{Bounded, State};
 use crate::reports::report::Report;
 use crate::reports::validate::{Fault, Place};
 use crate::reports::warning::Warning;
@@ -28,17 +29,23 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
-    let mut reader = XmlReader::from_reader(BufReader::with_capacity(1 << 16, source));
+    let state = State::default();
+    let mut reader = XmlReader::from_reader(BufReader::with_capacity(1 << 16, Bounded::new(source, &state)));
     reader.config_mut().check_end_names = false;
     let (mut buffer, mut samples) = (Vec::new(), Samples::default());
     let (mut depth, mut is_complete) = (0_usize, false);
     loop {
         buffer.clear();
+        state.next_record();
         let event = reader.read_event_into(&mut buffer);
         let event = match event {
             Ok(event) => event,
             // JMeter was killed while it wrote.
             Err(quick_xml::Error::Syntax(_)) if samples.total() > 0 => break,
+            Err(quick_xml::Error::Io(error)) => {
+                let place = format!("byte {}", reader.buffer_position());
+                return Err(Place::root(&place).fault(format_args!("can't be read: {error}")));
+            }
             Err(error) => {
                 let place = format!("byte {}", reader.error_position());
                 return Err(Place::root(&place).fault(format_args!("is not valid XML: {error}")));

@@ -1,5 +1,6 @@
 //! Decompresses and bounds a file while it is read. Pure.
 
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -12,6 +13,9 @@ const RECORDS_MAX: u64 = 2 << 30;
 
 /// Maximum length of a line in a file of records.
 const LINE_MAX: usize = 1 << 20;
+
+/// Maximum length of a record that may span lines.
+const RECORD_MAX: usize = 4 << 20;
 
 /// Maximum size of a file that is read as a whole, decompressed.
 pub const DOCUMENT_MAX: usize = 16 << 20;
@@ -143,6 +147,51 @@ impl<R: Read> Read for Records<R> {
             if part.ends_with(b"\n") {
                 self.line = 0;
             }
+        }
+        Ok(count)
+    }
+}
+
+/// Bounds each record of a source that may span lines, such as a quoted field with line ends.
+pub struct Bounded<'a, R> {
+    inner: R,
+    state: &'a State,
+}
+
+/// What was read of a bounded source.
+#[derive(Debug, Default)]
+pub struct State {
+    since_record: Cell<usize>,
+    ended: Cell<bool>,
+}
+
+impl State {
+    /// Begins the next record.
+    pub fn next_record(&self) {
+        self.since_record.set(0);
+    }
+
+    /// Whether the source was read until its end.
+    pub fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+}
+
+impl<'a, R> Bounded<'a, R> {
+    /// Bounds the records that are counted in `state`.
+    pub fn new(inner: R, state: &'a State) -> Self {
+        Self { inner, state }
+    }
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        let State { since_record, ended } = self.state;
+        ended.set(count == 0);
+        since_record.set(since_record.get().saturating_add(count));
+        if since_record.get() > RECORD_MAX {
+            return Err(io::Error::other("a record is longer than 4 MiB: is a quotation mark or a tag not closed?"));
         }
         Ok(count)
     }
