@@ -125,6 +125,19 @@ fn a_result_of_jmeter_may_have_no_header_or_another_separator() {
 fn an_interrupted_file_is_read_with_a_remark() {
     let xml = String::from_utf8(bytes("jmeter.xml")).expect("UTF-8").replace("</testResults>", "");
     assert_eq!(one(xml.as_bytes()).warnings.len(), 1);
+    for name in ["jmeter.csv", "k6.csv", "hey.csv"] {
+        let all = String::from_utf8(bytes(name)).expect("UTF-8");
+        let before = all.trim_end().rfind('\n').expect("lines");
+        let whole = one(all[..before].as_bytes());
+        assert_eq!(one(all.trim_end().as_bytes()), one(all.as_bytes()), "{name}");
+        for end in [before + 5, before + 30] {
+            let cut = one(all[..end].as_bytes());
+            let line = all[..end].lines().count();
+            let warning = format!("line {line}, the last one, is truncated: the test was interrupted");
+            assert_eq!(cut.warnings.last().map(ToString::to_string), Some(warning), "{name}");
+            assert_eq!((cut.requests, cut.failed, cut.latency), (whole.requests, whole.failed, whole.latency.clone()));
+        }
+    }
     let ndjson = bytes("k6.ndjson");
     let cut = one(ndjson.get(..ndjson.len() - 40).expect("long enough"));
     assert_eq!(cut.warnings.len(), 1, "{:?}", cut.warnings);

@@ -1,6 +1,8 @@
 //! What surrounds results in real files.
 
-use std::io::Write;
+use std::io::{Read, Write};
+
+use brewbench_wire::reports::read::read;
 
 use super::{TEXTS, bytes, contents, fault, fixtures, one, text};
 
@@ -85,7 +87,7 @@ fn glyphs_that_powershell_read_in_another_encoding_are_restored() {
 #[test]
 fn compressed_files_are_read() {
     for name in fixtures() {
-        let Ok(plain) = brewbench_wire::reports::read::read(&bytes(&name)[..]) else { continue };
+        let Ok(plain) = read(&bytes(&name)[..]) else { continue };
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(&bytes(&name)).expect("memory");
         let gzip = contents(&packed.finish().expect("memory"));
@@ -134,6 +136,33 @@ fn a_bomb_is_refused() {
     }
     let bomb = packed.finish().expect("memory");
     assert!(fault(&bomb).ends_with("a line has more than 1 MiB"), "{}", fault(&bomb));
+}
+
+/// A file that never ends after its start.
+struct Endless(std::io::Cursor<&'static str>);
+
+impl Read for Endless {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(into)? {
+            0 => std::io::repeat(b'\n').read(into),
+            count => Ok(count),
+        }
+    }
+}
+
+#[test]
+fn a_record_that_spans_any_number_of_lines_is_refused() {
+    let header = "timeStamp,elapsed,label,responseCode,success\n1795760432000,12,a,200,true\n1795760432000,12,\"";
+    let rest = "a record is longer than 4 MiB: is a quotation mark or a tag not closed?";
+    for (start, place) in [
+        (header, "line 3: can't be read"),
+        ("timeStamp,elapsed,success,\"", "line 1: can't be read"),
+        ("<testResults version=\"1.2\">\n<httpSample t=\"1\" ts=\"2\" s=\"true\"/><!--", "byte "),
+        ("<testResults version=\"1.2\">\n<httpSample t=\"", "byte "),
+    ] {
+        let fault = read(Endless(std::io::Cursor::new(start))).expect_err("too long").to_string();
+        assert!(fault.starts_with(place) && fault.ends_with(rest), "{fault}");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) const RESPONSES_MAX: u64 = 1_000_000;
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     let (mut samples, mut end_ms, mut report) = (Samples::default(), 0.0_f64, Report::default());
-    table::each(source, b',', |row: &Row<'_>| {
+    let cut = table::each_written(source, b',', None, |row: &Row<'_>| {
         let (seconds, offset) = (row.number("response-time")?, row.number("offset")?);
         let status = row.text("status-code")?;
         samples.add(seconds * 1e3);
@@ -39,6 +39,7 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     report.latency = samples.latencies(Population::Responses);
     let what = "hey writes no request without a response: the requests lack them, and so do those that failed";
     report.warnings.push(Warning::Incomplete(what.to_owned()));
+    report.warnings.extend(cut);
     if samples.total() == RESPONSES_MAX {
         let what = "hey writes only the first 1,000,000 responses: the others are missing";
         report.warnings.push(Warning::Incomplete(what.to_owned()));

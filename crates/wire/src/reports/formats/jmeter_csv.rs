@@ -97,8 +97,10 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     let columns = if separator.is_none() { Some(&COLUMNS[..]) } else { None };
     let mut all = std::io::Cursor::new(start).chain(source);
     let mut samples = Samples::default();
-    table::each_with(&mut all, separator.unwrap_or(b','), columns, |row| add(row, &mut samples))?;
-    Ok(vec![samples.report()?])
+    let cut = table::each_written(&mut all, separator.unwrap_or(b','), columns, |row| add(row, &mut samples))?;
+    let mut report = samples.report()?;
+    report.warnings.extend(cut);
+    Ok(vec![report])
 }
 
 fn add(row: &Row<'_>, samples: &mut Samples) -> Result<(), Fault> {

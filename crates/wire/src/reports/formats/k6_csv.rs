@@ -22,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
 
 fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     let (mut points, mut resolution_ms) = (Points::default(), 0.0_f64);
-    table::each(source, b',', |row: &Row<'_>| {
+    let cut = table::each_written(source, b',', None, |row: &Row<'_>| {
         let text = row.text("timestamp")?;
         let unknown = || row.fault(&format!("timestamp: \"{text}\" is not a time"));
         let (at_ms, step_ms) = time(text).ok_or_else(unknown)?;
@@ -41,7 +41,9 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
             url: row.get("url").unwrap_or_default(),
         })
     })?;
-    Ok(vec![points.report(resolution_ms)?])
+    let mut report = points.report(resolution_ms)?;
+    report.warnings.extend(cut);
+    Ok(vec![report])
 }
 
 /// Parses a time into unix milliseconds and the step of its unit. The unit follows from the size.

@@ -6,7 +6,9 @@ use std::io::Read;
 use csv::StringRecord;
 
 use super::fields::parsed;
+use crate::reports::input::unpack::{Bounded, State};
 use crate::reports::validate::{Fault, Place, shown};
+use crate::reports::warning::Warning;
 
 /// A row with the names of its columns.
 pub struct Row<'a> {
@@ -58,26 +60,52 @@ impl Row<'_> {
 pub fn each(
     source: &mut dyn Read,
     delimiter: u8,
-    take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
+    mut take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    each_with(source, delimiter, None, take)
+    rows(source, delimiter, None, |row, _| take(row)).map(drop)
 }
 
-/// Reads a table; `columns` are those of one without a header.
-pub fn each_with(
+/// Reads a table that a tool writes row by row; `columns` are those of one without a header.
+///
+/// Returns a warning if the last line is truncated: the tool was killed while it wrote.
+pub fn each_written(
     source: &mut dyn Read,
     delimiter: u8,
     columns: Option<&[&str]>,
     mut take: impl FnMut(&Row<'_>) -> Result<(), Fault>,
+) -> Result<Option<Warning>, Fault> {
+    // Of the row before.
+    let (mut fields, mut cut) = (None, None);
+    rows(source, delimiter, columns, |row, is_unended| {
+        let is_short = fields.is_some_and(|fields| row.record.len() < fields);
+        let taken = if is_unended && is_short { Err(row.fault("is truncated")) } else { take(row) };
+        if taken.is_err() && is_unended && fields.is_some() {
+            let what = format!("line {}, the last one, is truncated: the test was interrupted", row.line);
+            cut = Some(Warning::Incomplete(what));
+            return Ok(());
+        }
+        fields = Some(row.record.len());
+        taken
+    })?;
+    Ok(cut)
+}
+
+/// Calls `take` with each row, and with whether it has no line end.
+fn rows(
+    source: &mut dyn Read,
+    delimiter: u8,
+    columns: Option<&[&str]>,
+    mut take: impl FnMut(&Row<'_>, bool) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
+    let state = State::default();
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .flexible(true)
         .has_headers(columns.is_none())
-        .from_reader(source);
+        .from_reader(Bounded::new(source, &state));
     let columns = match columns {
         Some(columns) => StringRecord::from(columns.to_vec()),
-        None => reader.headers().map_err(|error| to_fault(&error))?.clone(),
+        None => reader.headers().map_err(|error| to_fault(&error, 1))?.clone(),
     };
     let columns: StringRecord = columns.iter().map(str::trim).collect();
     // Of columns with one name the first counts.
@@ -87,17 +115,19 @@ pub fn each_with(
     }
     let mut record = StringRecord::new();
     loop {
-        if !reader.read_record(&mut record).map_err(|error| to_fault(&error))? {
+        state.next_record();
+        let line = reader.position().line();
+        if !reader.read_record(&mut record).map_err(|error| to_fault(&error, line))? {
             return Ok(());
         }
         let line = record.position().map_or(0, csv::Position::line);
-        take(&Row { columns: &columns, places: &places, record: &record, line })?;
+        take(&Row { columns: &columns, places: &places, record: &record, line }, state.has_ended())?;
     }
 }
 
-/// Turns an error of the CSV reader into a sentence.
-pub fn to_fault(error: &csv::Error) -> Fault {
-    let line = error.position().map_or(1, csv::Position::line);
+/// Turns an error of the CSV reader into a sentence; `line` is where the record begins.
+fn to_fault(error: &csv::Error, line: u64) -> Fault {
+    let line = error.position().map_or(line, csv::Position::line);
     let what = match error.kind() {
         csv::ErrorKind::Utf8 { .. } => "is not valid UTF-8".to_owned(),
         csv::ErrorKind::Io(error) => format!("can't be read: {error}"),
