@@ -103,6 +103,34 @@ fn jmeter_counts_samples_and_no_transactions() {
     assert_eq!((ms(xml.latency.min), ms(xml.latency.max), requests(&xml)), (Some(8.0), Some(20.0), Some(3)));
 }
 
+/// Removes columns of a table.
+fn without(table: &str, columns: &[&str]) -> String {
+    let mut reader = csv::Reader::from_reader(table.as_bytes());
+    let header = reader.headers().expect("a header").clone();
+    let kept = |record: &csv::StringRecord| -> csv::StringRecord {
+        record.iter().zip(&header).filter(|(_, name)| !columns.contains(name)).map(|(field, _)| field).collect()
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for record in std::iter::once(header.clone()).chain(reader.records().map(|record| record.expect("a record"))) {
+        writer.write_record(&kept(&record)).expect("memory");
+    }
+    String::from_utf8(writer.into_inner().expect("memory")).expect("UTF-8")
+}
+
+#[test]
+fn transactions_of_jmeter_are_recognised_without_their_message() {
+    let text = String::from_utf8(bytes("jmeter.csv")).expect("UTF-8");
+    for columns in [&["responseMessage"][..], &["responseMessage", "URL"]] {
+        let report = one(without(&text, columns).as_bytes());
+        assert_eq!((report.requests, report.failed), (Some(5), Some(2)), "{columns:?}");
+    }
+    let unknown = one(without(&text, &["responseMessage", "responseCode"]).as_bytes());
+    assert_eq!(unknown.requests, Some(6));
+    assert!(matches!(unknown.warnings.as_slice(), [Warning::Incomplete(_)]), "{:?}", unknown.warnings);
+    let alone = "timeStamp,elapsed,label,responseCode,success\n1795760432000,75,checkout,,true\n";
+    assert_eq!(fault(alone.as_bytes()), "the file: has only transactions, and none of their samples");
+}
+
 #[test]
 fn a_result_of_jmeter_may_have_no_header_or_another_separator() {
     let text = String::from_utf8(bytes("jmeter.csv")).expect("UTF-8");

@@ -50,6 +50,8 @@ pub struct Samples {
     is_several_urls: bool,
     /// Transactions, which contain samples that are counted.
     pub transactions: u64,
+    /// Whether nothing in the file distinguishes transactions from samples.
+    pub may_have_transactions: bool,
 }
 
 impl Samples {
@@ -93,12 +95,21 @@ impl Samples {
         let negative = self.latency.negative_ms();
         let requests = self.latency.total();
         let Some((start, end)) = self.span else {
-            return Err(Place::root("the file").fault("has no samples"));
+            let what = match self.transactions {
+                0 => "has no samples",
+                _ => "has only transactions, and none of their samples",
+            };
+            return Err(Place::root("the file").fault(what));
         };
         let warnings = [
             negative.map(|ms| Warning::NegativeTime { statistic: "minimum latency".to_owned(), ms }),
             (self.transactions > 0).then(|| {
                 Warning::Note(format!("{} transactions are not counted: their samples are", self.transactions))
+            }),
+            self.may_have_transactions.then(|| {
+                let what = "the columns responseCode and responseMessage are missing: a transaction of the plan counts as \
+                            one more request";
+                Warning::Incomplete(what.to_owned())
             }),
         ];
         // Whole milliseconds, cut.

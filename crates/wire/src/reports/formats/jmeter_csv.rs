@@ -107,7 +107,17 @@ fn add(row: &Row<'_>, samples: &mut Samples) -> Result<(), Fault> {
     let text = row.text("timeStamp")?;
     let at_ms = text.parse::<i64>().ok().or_else(|| instant_ms(text));
     let count = |column: &str| row.get(column).and_then(|text| text.parse::<u64>().ok());
-    if row.get("responseMessage").is_some_and(|text| text.starts_with("Number of samples in transaction")) {
+    let [code, message, url] = ["responseCode", "responseMessage", "URL"].map(|column| row.get(column));
+    let is_transaction = match (message, code) {
+        (Some(message), _) => message.starts_with("Number of samples in transaction"),
+        // It has neither a status nor an address.
+        (None, Some(code)) => code.is_empty() && url.is_none_or(|url| matches!(url, "" | "null")),
+        (None, None) => {
+            samples.may_have_transactions = true;
+            false
+        }
+    };
+    if is_transaction {
         samples.transactions += 1;
         return Ok(());
     }
@@ -119,11 +129,11 @@ fn add(row: &Row<'_>, samples: &mut Samples) -> Result<(), Fault> {
             "false" => false,
             _ => return Err(row.fault("success: is neither true nor false")),
         },
-        code: row.get("responseCode").unwrap_or_default(),
+        code: code.unwrap_or_default(),
         received: count("bytes"),
         sent: count("sentBytes"),
         threads: count("allThreads"),
-        url: row.get("URL").unwrap_or_default(),
+        url: url.unwrap_or_default(),
     });
     Ok(())
 }
