@@ -128,6 +128,20 @@ fn readers_say_what_percentiles_mean() {
 }
 
 #[test]
+fn hey_with_more_responses_than_it_keeps_has_no_mean_and_no_failures() {
+    let many = |statuses: &str| {
+        let rate = text("hey.txt").replace("21141.2144", "749437.9215");
+        rate.replace("Average:\t0.0004", "Average:\t0.0481").replace("[200]\t42315 responses", statuses)
+    };
+    let report = one(many("[200]\t999990 responses\n  [500]\t10 responses").as_bytes());
+    assert_eq!((report.requests, report.failed, report.latency.mean), (None, None, None));
+    assert_eq!(report.latency.definition, Definition::Sampled);
+    assert_eq!((report.figures().expect("figures").requests, severity(&report)), (1_500_000, Some(Severity::Suspect)));
+    let cut = fault(many("[200]\t999999 responses").as_bytes());
+    assert!(cut.ends_with("are not all requests of the summary: the output was truncated"), "{cut}");
+}
+
+#[test]
 fn capped_latencies_are_said_to_be_capped() {
     let hey = text("hey.txt").replace("Slowest:\t0.0320", "Slowest:\t20.0004");
     assert_eq!(

@@ -4,11 +4,13 @@
 
 use super::fields::{bad_statuses, sum};
 use super::format::{Format, Reader, starts_where, words};
+use super::hey_csv::RESPONSES_MAX;
 use crate::reports::formats::oha_json::AT_DEADLINE;
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Latencies, Population, Report};
 use crate::reports::time::{Time, count, number, scaled};
 use crate::reports::validate::Fault;
+use crate::reports::warning::Warning;
 
 pub(super) const HEY: Format = Format {
     name: "hey-text",
@@ -20,7 +22,7 @@ pub(super) const HEY: Format = Format {
     reader: Reader::Text {
         starts: |lines| starts_where(lines, |lines| is_summary(lines, false)),
         near: &[],
-        read: |lines| read(lines, Definition::Rank),
+        read: |lines| read(lines, RESPONSES_MAX),
     },
 };
 
@@ -35,7 +37,7 @@ pub(super) const OHA: Format = Format {
     reader: Reader::Text {
         starts: |lines| starts_where(lines, |lines| is_summary(lines, true)),
         near: &[],
-        read: |lines| read(lines, Definition::Rank),
+        read: |lines| read(lines, u64::MAX),
     },
 };
 
@@ -65,9 +67,10 @@ enum Section {
     Other,
 }
 
-fn read(lines: &[ReportLine], definition: Definition) -> Result<Report, Fault> {
+/// Reads a report of a tool that counts the statuses and times of at most `responses_max` responses.
+fn read(lines: &[ReportLine], responses_max: u64) -> Result<Report, Fault> {
     let mut report = Report {
-        latency: Latencies { of: Population::Responses, definition, ..Latencies::default() },
+        latency: Latencies { of: Population::Responses, definition: Definition::Rank, ..Latencies::default() },
         ..Report::default()
     };
     let (mut section, mut percentiles, mut at_deadline) = (Section::Other, Vec::new(), 0);
@@ -110,16 +113,29 @@ fn read(lines: &[ReportLine], definition: Definition) -> Result<Report, Fault> {
             Section::Other => {}
         }
     }
-    let errors = sum(report.failures.values());
-    let requests = sum(report.statuses.values()).saturating_add(errors);
-    if !is_complete(&report, requests, at_deadline) {
-        let line = lines.last().map_or(1, |line| line.number);
-        let what = "the statuses and errors are not all requests of the summary: the output was truncated";
-        return Err(ReportLine { number: line, text: String::new() }.fault(what));
-    }
-    report.requests = Some(requests);
-    report.failed = Some(errors.saturating_add(bad_statuses(&report.statuses)));
     report.latency = report.latency.with_percentiles(percentiles);
+    counted(report, at_deadline, responses_max).map_err(|what| {
+        let number = lines.last().map_or(1, |line| line.number);
+        ReportLine { number, text: String::new() }.fault(what)
+    })
+}
+
+/// Counts the requests.
+fn counted(mut report: Report, at_deadline: u64, responses_max: u64) -> Result<Report, &'static str> {
+    let (errors, responses) = (sum(report.failures.values()), sum(report.statuses.values()));
+    let requests = responses.saturating_add(errors);
+    if is_complete(&report, requests, at_deadline) {
+        report.requests = Some(requests);
+        report.failed = Some(errors.saturating_add(bad_statuses(&report.statuses)));
+    } else if responses == responses_max && expected(&report).is_some_and(|(all, _)| all > requests as f64) {
+        // hey divides the sum of all times by the number of those that it keeps.
+        report.latency = Latencies { mean: None, definition: Definition::Sampled, ..report.latency };
+        let what = "hey keeps the statuses and times of the first 1,000,000 responses only: how many requests failed is \
+                    unknown, and latencies are those of the first part of the test";
+        report.warnings.push(Warning::Incomplete(what.to_owned()));
+    } else {
+        return Err("the statuses and errors are not all requests of the summary: the output was truncated");
+    }
     if report.statuses.is_empty() {
         report.latency = Latencies::default();
     }
@@ -128,10 +144,15 @@ fn read(lines: &[ReportLine], definition: Definition) -> Result<Report, Fault> {
 
 /// Whether the counts are those of the summary, in which oha counts the requests that the end interrupted, too.
 fn is_complete(report: &Report, requests: u64, at_deadline: u64) -> bool {
-    let Some((rate, duration)) = report.rate_per_s.zip(report.duration) else { return false };
     let counted = requests.saturating_add(at_deadline) as f64;
+    expected(report).is_some_and(|(expected, tolerance)| (counted - expected).abs() <= tolerance)
+}
+
+/// Returns the requests of the summary, and how far its rounding may be off.
+fn expected(report: &Report) -> Option<(f64, f64)> {
+    let (rate, duration) = report.rate_per_s.zip(report.duration)?;
     let tolerance = 0.5 + (rate * duration.error_ms + duration.ms * RATE_ROUNDING) / 1e3;
-    (counted - rate * duration.ms / 1e3).abs() <= tolerance
+    Some((rate * duration.ms / 1e3, tolerance))
 }
 
 fn summary(line: &ReportLine, report: &mut Report) -> Result<(), Fault> {
