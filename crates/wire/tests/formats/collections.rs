@@ -156,10 +156,10 @@ fn an_interrupted_file_is_read_with_a_remark() {
     for name in ["jmeter.csv", "k6.csv", "hey.csv"] {
         let all = String::from_utf8(bytes(name)).expect("UTF-8");
         let before = all.trim_end().rfind('\n').expect("lines");
-        let whole = one(all[..before].as_bytes());
+        let whole = one(&all.as_bytes()[..before]);
         assert_eq!(one(all.trim_end().as_bytes()), one(all.as_bytes()), "{name}");
         for end in [before + 5, before + 30] {
-            let cut = one(all[..end].as_bytes());
+            let cut = one(&all.as_bytes()[..end]);
             let line = all[..end].lines().count();
             let warning = format!("line {line}, the last one, is truncated: the test was interrupted");
             assert_eq!(cut.warnings.last().map(ToString::to_string), Some(warning), "{name}");

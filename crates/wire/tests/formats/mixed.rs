@@ -1,4 +1,4 @@
-//! Results of which a part looks like another format: JSON among brackets, texts that begin like JSON, JSON that breaks off.
+//! JSON among brackets, texts that begin like JSON, and JSON that breaks off.
 
 use super::{contents, fault, one, text};
 
@@ -37,7 +37,8 @@ fn a_truncated_json_among_others_is_refused_with_its_line() {
             assert_eq!(found.reports.len(), 1, "{name}: {found:?}");
             let line = all.lines().position(|line| line == "# new").expect("a heading") + 3 + before.lines().count();
             let expected = format!(
-                "line {line}: JSON begins here that breaks off or is damaged: replace it by the complete result, or remove it"
+                "line {line}: JSON begins here that breaks off or is damaged: replace it by the complete result, or \
+                 remove it"
             );
             assert_eq!(found.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected], "{name}");
         }

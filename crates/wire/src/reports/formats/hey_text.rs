@@ -16,7 +16,8 @@ pub(super) const HEY: Format = Format {
     name: "hey-text",
     title: "hey's output",
     tool: "hey",
-    limits: "Times have four decimals of a second. It lacks the address and the number of connections.",
+    limits: "Times have four decimals of a second. It lacks the address and the number of connections; beyond \
+             1,000,000 responses also how many failed.",
     is_rounded: true,
     timeout_ms: Some(20_000.0),
     reader: Reader::Text {
@@ -130,8 +131,8 @@ fn counted(mut report: Report, at_deadline: u64, responses_max: u64) -> Result<R
     } else if responses == responses_max && expected(&report).is_some_and(|(all, _)| all > requests as f64) {
         // hey divides the sum of all times by the number of those that it keeps.
         report.latency = Latencies { mean: None, definition: Definition::Sampled, ..report.latency };
-        let what = "hey keeps the statuses and times of the first 1,000,000 responses only: how many requests failed is \
-                    unknown, and latencies are those of the first part of the test";
+        let what = "hey keeps the statuses and times of the first 1,000,000 responses only: how many requests failed \
+                    is unknown, and latencies are those of the first part of the test";
         report.warnings.push(Warning::Incomplete(what.to_owned()));
     } else {
         return Err("the statuses and errors are not all requests of the summary: the output was truncated");

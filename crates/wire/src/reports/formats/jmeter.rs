@@ -107,8 +107,8 @@ impl Samples {
                 Warning::Note(format!("{} transactions are not counted: their samples are", self.transactions))
             }),
             self.may_have_transactions.then(|| {
-                let what = "the columns responseCode and responseMessage are missing: a transaction of the plan counts as \
-                            one more request";
+                let what = "the columns responseCode and responseMessage are missing: a transaction of the plan counts \
+                            as one more request";
                 Warning::Incomplete(what.to_owned())
             }),
         ];
