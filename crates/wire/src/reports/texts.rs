@@ -184,8 +184,10 @@ fn json_blocks(lines: &[ReportLine]) -> Vec<Block> {
                 }
                 Some(Ok(value)) => other_bytes += value.get().len(),
                 _ => {
-                    tries += 1;
-                    if let Some((broken, fault)) = broken(rest, line, &first_keys) {
+                    let text = until_fence(rest);
+                    let json = valid(text);
+                    (tries, other_bytes) = (tries + 1, other_bytes + json.len());
+                    if let Some((broken, fault)) = broken(text, json, line, &first_keys) {
                         length = broken;
                         blocks.push(Block { start: at, kind: Kind::Json(at + length, Err(fault)) });
                     }
@@ -215,27 +217,40 @@ fn first_key(json: &str) -> Option<&str> {
     Some(key.trim())
 }
 
-/// Returns why a result at the start of a text is no complete JSON, and how many lines of it there are. `None` if it is
-/// none, such as a single `{`. `first_keys` are those of the results above.
-fn broken(text: &str, line: &ReportLine, first_keys: &BTreeSet<&str>) -> Option<(usize, Fault)> {
-    let until = |mark: &str| text.find(mark).unwrap_or(text.len());
-    let text = text.get(..until("\n```").min(until("\n~~~")))?;
-    let error = serde_json::from_str::<IgnoredAny>(text).err()?;
-    let is_end = error.is_eof();
-    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let end = if is_end { text.len() } else { before + error.column().saturating_sub(1) };
-    let json = text.get(..end)?;
-    let lines = json.matches('\n').count() + usize::from(is_end || before == 0);
+/// Returns a text until the fence of Markdown that ends it.
+fn until_fence(text: &str) -> &str {
+    let until = |fence: &str| text.find(fence).unwrap_or(text.len());
+    text.get(..until("\n```").min(until("\n~~~"))).unwrap_or(text)
+}
+
+/// Returns the start of a text up to which it is JSON.
+fn valid(text: &str) -> &str {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Err(error) if !error.is_eof() => {
+            let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+            let end = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+            text.get(..end).unwrap_or_default()
+        }
+        _ => text,
+    }
+}
+
+/// Returns why a result that is `json` up to a fault is not read, and how many lines of it there are. `None` if it is no
+/// result, such as a single `{`. `first_keys` are those of the results above.
+fn broken(text: &str, json: &str, line: &ReportLine, first_keys: &BTreeSet<&str>) -> Option<(usize, Fault)> {
+    let after = text.get(json.len()..)?;
+    let lines = json.matches('\n').count();
     let is_like_others = first_key(json).is_some_and(|key| first_keys.contains(key));
     let is_result = is_like_others || is_known(&Document::new(&completed(json)?));
     // What has an end is an example with comments or omissions.
-    let after = text.get(end..)?.lines().take_while(|line| !may_begin_json(line));
-    let is_cut = lines >= BROKEN_MIN && after.into_iter().all(|line| !line.starts_with(['}', ']']));
+    let mut others = after.lines().take_while(|line| !may_begin_json(line));
+    let is_cut = lines >= BROKEN_MIN && others.all(|line| !line.starts_with(['}', ']']));
     if !is_result && !is_cut {
         return None;
     }
     let what = "JSON begins here that breaks off or is damaged: replace it by the complete result, or remove it";
-    Some((lines, Fault { is_of_no_format: !is_result, ..line.fault(what) }))
+    let fault = Fault { is_of_no_format: !is_result, ..line.fault(what) };
+    Some((if after.is_empty() { lines + 1 } else { lines.max(1) }, fault))
 }
 
 /// Completes JSON that breaks off: after its last complete value all lists and objects are closed.
