@@ -80,7 +80,7 @@ const FORMAT: &str = "\
 The format of each file is detected from its content and printed. Missing figures stay empty. A file with several results, such as a README \
 or a table, becomes several runs, named after their headings or rows, or repetitions of --target.
 
-COLUMN is name, requests, failed, requests/s, connections, duration, cpu, memory, ignore, or a latency: min, mean, max, stddev, p99. \
+COLUMN is name, requests, failed, failed %, requests/s, connections, duration, cpu, memory, ignore, or a latency: min, mean, max, stddev, p99. \
 Add the unit of times, e.g. \"p99 ms\", unless the cells have it.
 
 A folder or an archive (tar, zip) is imported completely or not at all; files that are no results are skipped, and so are symbolic links. \

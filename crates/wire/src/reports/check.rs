@@ -27,6 +27,9 @@ const ROUNDING: f64 = 1e-6;
 pub(super) fn finish(report: &mut Report, format: &Format) -> Result<(), Fault> {
     report.format = format.name;
     report.load.timeout_ms = report.load.timeout_ms.or(format.timeout_ms);
+    if let Some(requests) = report.requests {
+        report.failed = report.failed_of(requests);
+    }
     plausible(report)?;
     let mut warnings = Vec::new();
     let all = [

@@ -58,7 +58,7 @@ impl Report {
         let open = self.load.open();
         Ok(Figures {
             requests,
-            failed: self.failed,
+            failed: self.failed_of(requests),
             rps,
             measured_ms,
             latency,
@@ -77,6 +77,12 @@ impl Report {
             warnings: self.warnings.clone(),
             ..Figures::default()
         })
+    }
+
+    /// Returns how many of these requests failed; at least one if any did.
+    pub(super) fn failed_of(&self, requests: u64) -> Option<u64> {
+        let counted = |share: f64| to_integer((share * requests as f64).round()).max(u64::from(share > 0.0));
+        self.failed.or_else(|| self.failed_share.map(counted))
     }
 
     /// Returns how many requests there were, of which only a rounded rate tells: not fewer than those that failed.
@@ -142,6 +148,7 @@ impl Report {
             return Ok(Summary { warnings: self.warnings, ..*summary });
         }
         let figures = self.figures()?;
+        self.failed = figures.failed;
         Ok(Summary {
             shape: Shape::Other(other_tool(self.format)),
             k6_version: self.version.clone(),

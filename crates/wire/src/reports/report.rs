@@ -44,6 +44,9 @@ pub struct Report {
     pub requests: Option<u64>,
     /// Requests with an unexpected response or none.
     pub failed: Option<u64>,
+    /// Failed share of the requests, from 0 to 1, if the file does not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_share: Option<f64>,
     /// The failed requests by kind. A kind may be counted twice: a timeout with a status, for example.
     pub failures: BTreeMap<String, u64>,
     /// Responses by status, `200`, or by class, `2xx`.

@@ -1,5 +1,6 @@
 //! Finds the reports of every format in a text, among other text, and has each of them read. Pure.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
@@ -41,7 +42,7 @@ enum Kind {
 /// Reads the reports in a text.
 pub(super) fn texts(
     bytes: &[u8],
-    near: Option<(&'static Format, &'static str)>,
+    near: Option<(&'static Format, Cow<'static, str>)>,
     stripped: &mut BTreeSet<&'static str>,
 ) -> Result<Found, Fault> {
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
@@ -277,7 +278,7 @@ fn completed(json: &str) -> Option<String> {
 }
 
 /// Says that no format is recognised, and which ones come near.
-fn unknown(lines: &[ReportLine], near: Option<(&'static Format, &'static str)>) -> Fault {
+fn unknown(lines: &[ReportLine], near: Option<(&'static Format, Cow<'static, str>)>) -> Fault {
     let near_text = FORMATS.iter().find_map(|format| {
         let Reader::Text { near, .. } = format.reader else { return None };
         let (line, why) = near

@@ -1,5 +1,6 @@
 //! What a format is: how it is recognised and read, and what it lacks.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use crate::reports::input::document::Document;
@@ -56,14 +57,14 @@ pub enum Reader {
 }
 
 /// Whether something is of a format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recognised {
     /// It is.
     Yes,
     /// It is not.
     No,
     /// It nearly is, but can't be read for this reason.
-    Near(&'static str),
+    Near(Cow<'static, str>),
 }
 
 impl From<bool> for Recognised {

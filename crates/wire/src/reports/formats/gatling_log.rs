@@ -37,7 +37,7 @@ fn is(head: &str) -> Recognised {
             if head.contains("\nRUN\t") {
                 Recognised::Yes
             } else {
-                Recognised::Near("its line RUN is missing")
+                Recognised::Near("its line RUN is missing".into())
             }
         }
         (false, _) => Recognised::No,

@@ -70,9 +70,9 @@ fn is(head: &str) -> Recognised {
     let line = head.lines().next().unwrap_or_default();
     match delimiter(line) {
         Some(_) if line.contains("success") => Recognised::Yes,
-        Some(_) => {
-            Recognised::Near("its column \"success\" is missing: save it with jmeter.save.saveservice.successful=true")
-        }
+        Some(_) => Recognised::Near(
+            "its column \"success\" is missing: save it with jmeter.save.saveservice.successful=true".into(),
+        ),
         None => has_no_header(line).into(),
     }
 }

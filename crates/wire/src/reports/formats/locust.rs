@@ -39,10 +39,12 @@ fn is(head: &str) -> Recognised {
     let names: Vec<&str> = line.split(',').map(str::trim).collect();
     let has = |name: &str| names.contains(&name);
     if has("Timestamp") && has("User Count") {
-        return Recognised::Near("it is the history: import the file that ends with _stats.csv");
+        return Recognised::Near("it is the history: import the file that ends with _stats.csv".into());
     }
     if has("Name") && has("# requests") && has("50%") && !has("# failures") {
-        return Recognised::Near("it is the distribution, without rates: import the file that ends with _requests.csv");
+        return Recognised::Near(
+            "it is the distribution, without rates: import the file that ends with _requests.csv".into(),
+        );
     }
     let is_first = names.first().is_some_and(|first| matches!(*first, "Type" | "Method" | "Name"));
     (is_first && has("Requests/s") && (has(REQUESTS[0]) || has(REQUESTS[1]))).into()

@@ -28,17 +28,15 @@ fn is(head: &str) -> Recognised {
     let is_table = !is_prose && prefixes.is_empty();
     let Some(table) = Some(head).filter(|_| is_table).and_then(Table::find) else { return Recognised::No };
     let mapping = table.guess();
-    let has_unknown_unit =
-        mapping.iter().any(|column| matches!(column, Column::Latency(_, None) | Column::Duration(None)));
-    match (mapping.contains(&Column::Rate) && mapping.contains(&Column::Name), has_unknown_unit) {
-        (true, true) => {
-            Recognised::Near("the unit of a column is unknown: specify it (--column, or the import preview)")
+    let has_rate = mapping.iter().any(|column| matches!(column, Column::Rate(_)));
+    if !has_rate || !mapping.contains(&Column::Name) {
+        return Recognised::No;
+    }
+    match table.reports(&mapping) {
+        Ok(_) => Recognised::Yes,
+        Err(fault) => {
+            Recognised::Near(format!("{fault} (specify columns by --column or in the import preview)").into())
         }
-        (true, false) if table.reports(&mapping).is_ok() => Recognised::Yes,
-        (true, false) => {
-            Recognised::Near("a cell does not fit its column: specify the columns (--column, or the import preview)")
-        }
-        (false, _) => Recognised::No,
     }
 }
 

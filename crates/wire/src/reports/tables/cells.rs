@@ -48,6 +48,23 @@ fn grouped_with(text: &str, separator: char, point: char) -> Option<String> {
     (!whole.contains(point)).then(|| format!("{whole}.{fraction}"))
 }
 
+/// Whether a cell has no unit.
+pub fn is_plain(cell: &str) -> bool {
+    !cell.contains(|letter: char| letter.is_alphabetic() || letter == '%')
+}
+
+/// Adds a unit to a cell that has none.
+pub fn with_unit(cell: &str, unit: &str) -> String {
+    if is_plain(cell) { format!("{cell}{unit}") } else { cell.to_owned() }
+}
+
+/// Whether a cell is a number with a unit of time.
+pub fn has_time_unit(cell: &str) -> bool {
+    let (digits, unit) = cell.split_at(cell.find(|letter: char| letter.is_alphabetic()).unwrap_or(cell.len()));
+    digits.ends_with(|letter: char| letter.is_ascii_digit() || letter == ' ')
+        && Time::printed(&format!("1{unit}")).is_some()
+}
+
 /// Parses a number that may have a prefix such as `k`, and a unit of requests behind it: `12.5k`, `1,234 req/s`.
 pub fn amount(cell: &str) -> Option<f64> {
     let end = cell.trim().find(|letter: char| letter.is_alphabetic()).unwrap_or(cell.trim().len());

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use super::{Column, Statistic, Unit};
 
 /// How columns are written, for help and errors.
-pub const SYNTAX: &str = "name, requests, failed, requests/s, connections, duration, cpu, memory, ignore, or a latency: min, mean, max, \
-                          stddev, p99; times with the unit of the cells: p99 ms (ns, us, ms, s or min; none if it is in the cells)";
+pub const SYNTAX: &str = "name, requests, failed, failed %, requests/s, connections, duration, cpu, memory, ignore, or a latency: min, \
+                          mean, max, stddev, p99; times with the unit of the cells: p99 ms (ns, us, ms, s or min; none if it is in \
+                          the cells), other columns with requests k, requests/s k, cpu %, cpu m, memory MiB";
 
 const UNITS: [(&str, Unit); 5] = [
     ("ns", Unit::Nanoseconds),
@@ -17,15 +18,29 @@ const UNITS: [(&str, Unit); 5] = [
     ("min", Unit::Minutes),
 ];
 
-const PLAIN: [(&str, Column); 8] = [
+const PLAIN: [(&str, Column); 21] = [
     ("name", Column::Name),
-    ("requests", Column::Requests),
-    ("failed", Column::Failed),
-    ("requests/s", Column::Rate),
+    ("requests", Column::Requests("")),
+    ("requests k", Column::Requests("k")),
+    ("failed", Column::Failed("")),
+    ("failed %", Column::Failed("%")),
+    ("requests/s", Column::Rate("")),
+    ("requests/s k", Column::Rate("k")),
     ("connections", Column::Connections),
-    ("cpu", Column::Cpu),
-    ("memory", Column::Memory),
+    ("cpu", Column::Cpu("")),
+    ("cpu %", Column::Cpu("%")),
+    ("cpu m", Column::Cpu("m")),
+    ("memory", Column::Memory("")),
+    ("memory B", Column::Memory("B")),
+    ("memory kB", Column::Memory("kB")),
+    ("memory MB", Column::Memory("MB")),
+    ("memory GB", Column::Memory("GB")),
+    ("memory KiB", Column::Memory("KiB")),
+    ("memory MiB", Column::Memory("MiB")),
+    ("memory GiB", Column::Memory("GiB")),
     ("ignore", Column::Other),
+    // As a guess with several meanings is written.
+    ("?", Column::Unclear),
 ];
 
 const STATISTICS: [(&str, Statistic); 4] =
@@ -67,7 +82,7 @@ impl FromStr for Column {
     fn from_str(text: &str) -> Result<Self, BadColumn> {
         let bad = || BadColumn(text.to_owned());
         let lower = text.trim().to_lowercase();
-        if let Some((_, plain)) = PLAIN.iter().find(|(name, _)| *name == lower) {
+        if let Some((_, plain)) = PLAIN.iter().find(|(name, _)| name.eq_ignore_ascii_case(&lower)) {
             return Ok(*plain);
         }
         let mut words = lower.split_whitespace();
@@ -98,7 +113,19 @@ mod tests {
 
     #[test]
     fn columns_are_read_as_they_are_written() {
-        for text in ["name", "requests/s", "p99 ms", "p99.9 us", "mean", "stddev ?", "duration s", "ignore"] {
+        for text in [
+            "name",
+            "requests/s",
+            "p99 ms",
+            "p99.9 us",
+            "mean",
+            "stddev ?",
+            "duration s",
+            "ignore",
+            "failed %",
+            "memory MiB",
+            "?",
+        ] {
             assert_eq!(text.parse::<Column>().expect(text).to_string(), text);
         }
         assert_eq!("P99 ms".parse(), Ok(Column::Latency(Statistic::Percentile(99.0), Some(Unit::Milliseconds))));

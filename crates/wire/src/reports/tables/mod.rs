@@ -6,13 +6,10 @@
 mod cells;
 pub mod column;
 mod guess;
+mod rows;
 
-pub use cells::{amount, decimal};
-
-use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
-use crate::reports::time::Time;
+use crate::reports::report::Report;
 use crate::reports::validate::{Fault, Place, shown};
-use crate::reports::values::to_integer;
 
 /// Maximum number of columns and of rows.
 const COLUMNS_MAX: usize = 200;
@@ -41,24 +38,26 @@ pub struct Row {
 pub enum Column {
     /// The name of the target, or a part of it.
     Name,
-    /// Requests made.
-    Requests,
-    /// Failed requests.
-    Failed,
-    /// Requests per second.
-    Rate,
+    /// Requests made, in this unit if a cell has none: `k`.
+    Requests(&'static str),
+    /// Failed requests: their number, or `%` of all.
+    Failed(&'static str),
+    /// Requests per second, in this unit if a cell has none: `k`.
+    Rate(&'static str),
     /// Connections or virtual users.
     Connections,
     /// Duration of the load, in this unit.
     Duration(Option<Unit>),
     /// A latency, in this unit.
     Latency(Statistic, Option<Unit>),
-    /// CPU of the target: cores, `490m`, or percent of a core.
-    Cpu,
-    /// Memory of the target: bytes, `76MiB`.
-    Memory,
+    /// CPU of the target, in this unit if a cell has none: cores, `m`, or percent of a core.
+    Cpu(&'static str),
+    /// Memory of the target, in this unit if a cell has none: bytes, `MiB`.
+    Memory(&'static str),
     /// Not read.
     Other,
+    /// To be specified: its name has several meanings.
+    Unclear,
 }
 
 /// A statistic of latencies.
@@ -159,32 +158,20 @@ impl Table {
 
     /// Proposes what each column is.
     pub fn guess(&self) -> Vec<Column> {
-        let cells = |index: usize| self.rows.iter().filter_map(move |row| row.cells.get(index)).map(String::as_str);
-        let mut columns: Vec<Column> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(index, name)| guess::column(name, &cells(index).collect::<Vec<_>>()))
-            .collect();
-        // Without a name, one row is like another.
-        if !columns.contains(&Column::Name)
-            && let Some(first) = columns.first_mut().filter(|first| **first == Column::Other)
-        {
-            *first = Column::Name;
-        }
-        columns
+        guess::columns(self)
     }
 
     /// Reads the rows by a mapping with one entry for each column.
     ///
-    /// Fails if a unit is unknown, or if a cell is no number. Cells that are empty or stand for no value (`-`, `N/A`, a
+    /// Fails if two columns mean the same, if a unit is unknown, or if a cell is no number. Cells that are empty or stand for no value (`-`, `N/A`, a
     /// negative number) are unknown.
     pub fn reports(&self, mapping: &[Column]) -> Result<Vec<Report>, Fault> {
         if mapping.len() != self.columns.len() {
             let what = format!("has {} entries for {} columns", mapping.len(), self.columns.len());
             return Err(Place::root("the mapping").fault(what));
         }
-        self.rows.iter().map(|row| self.report(row, mapping)).collect()
+        self.distinct(mapping)?;
+        self.rows.iter().map(|row| rows::report(self, row, mapping)).collect()
     }
 
     /// Reads a table with a target in each column: all cells beside the first column are the chosen metric, such as
@@ -203,60 +190,26 @@ impl Table {
         Ok(reports)
     }
 
-    fn report(&self, row: &Row, mapping: &[Column]) -> Result<Report, Fault> {
-        let mut report = Report {
-            line: Some(row.line),
-            latency: Latencies { of: Population::Responses, definition: Definition::Unknown, ..Latencies::default() },
-            ..Report::default()
-        };
-        let (mut names, mut percentiles): (Vec<&str>, Vec<(f64, Option<Time>)>) = (Vec::new(), Vec::new());
-        for ((cell, column), name) in row.cells.iter().zip(mapping).zip(&self.columns) {
-            let fault = |what: &str| {
-                Place::root(&format!("line {}", row.line)).fault(format_args!(
-                    "{}: \"{}\" {what}",
-                    shown(name),
-                    shown(cell)
-                ))
-            };
-            if matches!(column, Column::Name) {
-                names.push(cell);
-                continue;
-            }
-            if cells::is_unknown(cell) {
-                continue;
-            }
-            let number = || amount(cell).filter(|value| *value >= 0.0).ok_or_else(|| fault("is not a number"));
-            let time = |unit: Option<Unit>| {
-                let unit = unit.ok_or_else(|| fault("has no unit: choose the one of the column"))?;
-                cells::time(cell, unit.ms()).ok_or_else(|| fault("is not a time"))
-            };
-            match *column {
-                Column::Requests => report.requests = Some(to_integer(number()?)),
-                Column::Failed => report.failed = Some(to_integer(number()?)),
-                Column::Rate => report.rate_per_s = Some(number()?),
-                Column::Connections => {
-                    report.load = Generated { connections: Some(to_integer(number()?)), ..Generated::default() }
+    /// Checks that each column has a meaning of its own.
+    fn distinct(&self, mapping: &[Column]) -> Result<(), Fault> {
+        let mut seen: Vec<(String, &str)> = Vec::new();
+        for (column, name) in mapping.iter().zip(&self.columns) {
+            let place = format!("the column \"{}\"", shown(name));
+            let fault = |what: String| Err(Place::root(&place).fault(what));
+            // Without the unit.
+            let meaning = column.to_string().split(' ').next().unwrap_or_default().to_owned();
+            match (column, seen.iter().find(|(other, _)| *other == meaning)) {
+                (Column::Name | Column::Other, _) => {}
+                (Column::Unclear, _) => {
+                    return fault("has several meanings: specify one of them, or ignore the column".to_owned());
                 }
-                Column::Duration(unit) => report.duration = Some(time(unit)?),
-                Column::Latency(Statistic::Min, unit) => report.latency.min = Some(time(unit)?),
-                Column::Latency(Statistic::Mean, unit) => report.latency.mean = Some(time(unit)?),
-                Column::Latency(Statistic::Max, unit) => report.latency.max = Some(time(unit)?),
-                Column::Latency(Statistic::Deviation, unit) => report.latency.stddev = Some(time(unit)?),
-                Column::Latency(Statistic::Percentile(percent), unit) => percentiles.push((percent, Some(time(unit)?))),
-                Column::Cpu => {
-                    let cores = cells::cores(cell).ok_or_else(|| fault("is no share of a CPU"))?;
-                    report.others.insert("target_cpu_cores".to_owned(), cores);
+                (_, Some((_, other))) => {
+                    return fault(format!("means {meaning}, as \"{}\" does: ignore one of them", shown(other)));
                 }
-                Column::Memory => {
-                    let bytes = cells::bytes(cell).ok_or_else(|| fault("is no amount of memory"))?;
-                    report.others.insert("target_memory_bytes".to_owned(), bytes);
-                }
-                Column::Name | Column::Other => {}
+                (_, None) => seen.push((meaning, name)),
             }
         }
-        report.name = Some(names.join(" / ")).filter(|name| !name.is_empty());
-        report.latency = report.latency.with_percentiles(percentiles);
-        Ok(report)
+        Ok(())
     }
 }
 
