@@ -26,7 +26,10 @@ fn is(head: &str) -> Recognised {
     let mut prefixes = BTreeSet::new();
     prefix::without(&lines::cleaned(head, &mut BTreeSet::new()), &mut prefixes);
     let is_table = !is_prose && prefixes.is_empty();
-    let Some(table) = Some(head).filter(|_| is_table).and_then(Table::find) else { return Recognised::No };
+    // The last row may be cut off; three bytes are those of a byte order mark.
+    let is_all = head.len() as u64 + 3 < unpack::HEAD;
+    let rows = if is_all { head } else { head.rsplit_once('\n').map_or(head, |(rows, _)| rows) };
+    let Some(table) = Some(rows).filter(|_| is_table).and_then(Table::find) else { return Recognised::No };
     let mapping = table.guess();
     let has_rate = mapping.iter().any(|column| matches!(column, Column::Rate(_)));
     if !has_rate || !mapping.contains(&Column::Name) {

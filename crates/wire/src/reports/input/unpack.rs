@@ -21,7 +21,7 @@ const RECORD_MAX: usize = 4 << 20;
 pub const DOCUMENT_MAX: usize = 16 << 20;
 
 /// Bytes by which the format of a file of records is recognised.
-const HEAD: u64 = 64 << 10;
+pub const HEAD: u64 = 64 << 10;
 
 /// A zstd frame without content.
 const EMPTY_FRAME: [u8; 9] = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0];

@@ -1,4 +1,5 @@
-//! Guesses what columns are by the words of their names, in English; a name of another language is left to people. Pure.
+//! Guesses what columns are by the words of their names, in English; a name of another language is left to people.
+//! Pure.
 //!
 //! A name has a meaning if all of its words fit: `requests/s` is a rate, `failed requests/s` is not.
 

@@ -6,14 +6,14 @@
 mod cells;
 pub mod column;
 mod guess;
+mod notation;
+mod parse;
 mod rows;
+
+use notation::Notation;
 
 use crate::reports::report::Report;
 use crate::reports::validate::{Fault, Place, shown};
-
-/// Maximum number of columns and of rows.
-const COLUMNS_MAX: usize = 200;
-const ROWS_MAX: usize = 10_000;
 
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub struct Table {
     pub columns: Vec<String>,
     /// The rows, each as long as the header.
     pub rows: Vec<Row>,
+    /// Why its other rows can't be read.
+    pub fault: Option<Fault>,
+    /// Separators in a number of three more digits whose meaning is asked for unless another number shows it.
+    asked: &'static [char],
 }
 
 /// A row of a table.
@@ -107,55 +111,6 @@ impl Unit {
 }
 
 impl Table {
-    /// Finds the first table in a text; `None` if there is none.
-    pub fn find(text: &str) -> Option<Self> {
-        Self::markdown(text)
-            .or_else(|| [',', '\t', ';'].into_iter().find_map(|separator| Self::separated(text, separator)))
-    }
-
-    /// Reads a table whose columns are separated by a letter.
-    fn separated(text: &str, separator: char) -> Option<Self> {
-        let delimiter = u8::try_from(separator).ok()?;
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .flexible(true)
-            .has_headers(false)
-            .from_reader(text.as_bytes());
-        let mut records = reader.records().map_while(Result::ok);
-        let columns: Vec<String> = records.next()?.iter().map(|cell| cell.trim().to_owned()).collect();
-        if !(2..=COLUMNS_MAX).contains(&columns.len()) {
-            return None;
-        }
-        let row = |record: csv::StringRecord| {
-            let line = record.position().map_or(0, csv::Position::line);
-            let cells: Vec<String> = record.iter().map(|cell| cell.trim().to_owned()).collect();
-            (cells.len() == columns.len()).then_some(Row { line: usize::try_from(line).unwrap_or_default(), cells })
-        };
-        let rows: Vec<Row> = records.take(ROWS_MAX).map_while(row).collect();
-        (!rows.is_empty()).then_some(Self { columns, rows })
-    }
-
-    /// Reads a table of Markdown: cells between `|`, with a line of dashes below the header.
-    fn markdown(text: &str) -> Option<Self> {
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        let cells = |line: &str| -> Option<Vec<String>> {
-            let inner = line.strip_prefix('|')?.trim_end().trim_end_matches('|');
-            Some(inner.split('|').map(|cell| cell.trim().trim_matches(['*', '`']).to_owned()).collect())
-        };
-        let is_rule = |line: &str| {
-            line.starts_with('|') && line.contains("--") && line.chars().all(|letter| "|-: ".contains(letter))
-        };
-        let rule = lines.iter().position(|line| is_rule(line))?;
-        let columns =
-            cells(lines.get(rule.checked_sub(1)?)?).filter(|columns| (2..=COLUMNS_MAX).contains(&columns.len()))?;
-        let row = |(index, line): (usize, &&str)| {
-            let cells = cells(line).filter(|cells| cells.len() == columns.len())?;
-            Some(Row { line: index + 1, cells })
-        };
-        let rows: Vec<Row> = lines.iter().enumerate().skip(rule + 1).take(ROWS_MAX).map_while(row).collect();
-        (!rows.is_empty()).then_some(Self { columns, rows })
-    }
-
     /// Proposes what each column is.
     pub fn guess(&self) -> Vec<Column> {
         guess::columns(self)
@@ -163,28 +118,36 @@ impl Table {
 
     /// Reads the rows by a mapping with one entry for each column.
     ///
-    /// Fails if two columns mean the same, if a unit is unknown, or if a cell is no number. Cells that are empty or stand for no value (`-`, `N/A`, a
-    /// negative number) are unknown.
+    /// Fails if two columns mean the same, if a unit is unknown, if a cell is no number, or if two numbers contradict each
+    /// other in their decimal separator. Cells that are empty or stand for no value (`-`, `N/A`, a negative number) are
+    /// unknown.
     pub fn reports(&self, mapping: &[Column]) -> Result<Vec<Report>, Fault> {
         if mapping.len() != self.columns.len() {
             let what = format!("has {} entries for {} columns", mapping.len(), self.columns.len());
             return Err(Place::root("the mapping").fault(what));
         }
         self.distinct(mapping)?;
-        self.rows.iter().map(|row| rows::report(self, row, mapping)).collect()
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let notation = Notation::of(self, mapping)?;
+        self.rows.iter().map(|row| rows::report(&self.columns, row, mapping, notation)).collect()
     }
 
     /// Reads a table with a target in each column: all cells beside the first column are the chosen metric, such as
     /// requests per second.
     pub fn wide(&self, of_cells: Column) -> Result<Vec<Report>, Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let notation = Notation::of(self, &[&[Column::Name][..], &vec![of_cells; self.columns.len() - 1]].concat())?;
         let mut reports = Vec::new();
         for row in &self.rows {
             let label = row.cells.first().map_or("", String::as_str);
             for (target, cell) in self.columns.iter().zip(&row.cells).skip(1) {
-                let cells = vec![target.clone(), label.to_owned(), cell.clone()];
-                let columns = vec![String::new(), String::new(), target.clone()];
-                let one = Self { columns, rows: vec![Row { line: row.line, cells }] };
-                reports.extend(one.reports(&[Column::Name, Column::Name, of_cells])?);
+                let row = Row { line: row.line, cells: vec![target.clone(), label.to_owned(), cell.clone()] };
+                let columns = [String::new(), String::new(), target.clone()];
+                reports.push(rows::report(&columns, &row, &[Column::Name, Column::Name, of_cells], notation)?);
             }
         }
         Ok(reports)

@@ -55,7 +55,7 @@ fn a_table_of_another_language_has_its_units_asked_for() {
 
 #[test]
 fn a_table_of_markdown_is_read() {
-    let text = "# Results\n\n| Server | Req/s | Median | p999 |\n|:---|---:|--:|--:|\n| **axum** | 120k | 0.4 ms | 2.1 ms |\n| `gin` | 80,5k | n/a | 3 ms |\n\nEnd.\n";
+    let text = "# Results\n\n| Server | Req/s | Median | p999 |\n|:---|---:|--:|--:|\n| **axum** | 120k | 0.4 ms | 2.1 ms |\n| `gin` | 80.5k | n/a | 3 ms |\n\nEnd.\n";
     let table = Table::find(text).expect("a table");
     let mapping = table.guess();
     let in_cells = Some(Unit::InCells);
@@ -73,25 +73,75 @@ fn a_table_of_markdown_is_read() {
 #[test]
 fn numbers_of_several_languages_are_read() {
     let cases = [
-        ("1234.5", 1_234.5),
-        ("1,234.5", 1_234.5),
-        ("1.234,5", 1_234.5),
-        ("1 234,5", 1_234.5),
-        ("1\u{a0}234,5", 1_234.5),
-        ("1'234.5", 1_234.5),
-        ("1,234,567", 1_234_567.0),
-        ("1.234.567", 1_234_567.0),
-        ("0,125", 0.125),
-        ("12,5", 12.5),
-        ("1,234", 1_234.0),
+        ("1234.5", Some(1_234.5), None),
+        ("1,234.5", Some(1_234.5), None),
+        ("1.234,5", None, Some(1_234.5)),
+        ("1 234,5", None, Some(1_234.5)),
+        ("1\u{a0}234,5", None, Some(1_234.5)),
+        ("1'234.5", Some(1_234.5), None),
+        ("1,234,567", Some(1_234_567.0), None),
+        ("1.234.567", None, Some(1_234_567.0)),
+        ("0,125", None, Some(0.125)),
+        ("1,234", Some(1_234.0), Some(1.234)),
+        ("1.234", Some(1.234), Some(1_234.0)),
+        ("1234", Some(1_234.0), Some(1_234.0)),
     ];
-    for (text, number) in cases {
-        assert_eq!(decimal(text), Some(number), "{text}");
+    for (text, point, comma) in cases {
+        assert_eq!((decimal(text, Notation::Point), decimal(text, Notation::Comma)), (point, comma), "{text}");
     }
     for wrong in ["", "1,2,3", "1.2.3", "abc", "1e5", "12,34.5.6"] {
-        assert_eq!(decimal(wrong), None, "{wrong}");
+        assert_eq!((decimal(wrong, Notation::Point), decimal(wrong, Notation::Comma)), (None, None), "{wrong}");
     }
-    assert_eq!((amount("12.5k"), amount("1,234 req/s"), amount("5 s")), (Some(12_500.0), Some(1_234.0), None));
+    let [thousands, rate, time] = ["12.5k", "1,234 req/s", "5 s"].map(|cell| amount(cell, Notation::Point));
+    assert_eq!((thousands, rate, time), (Some(12_500.0), Some(1_234.0), None));
+}
+
+fn read(text: &str) -> Result<Vec<Report>, Fault> {
+    let table = Table::find(text).expect("a table");
+    table.reports(&table.guess())
+}
+
+#[test]
+fn one_number_decides_how_all_of_a_table_are_written() {
+    let reports =
+        read("Server;Req/s;Requests;p99 ms\nold;1500,5;45015;1,234\nnew;1480,2;44406;0,987\n").expect("reports");
+    let p99: Vec<_> = reports.iter().map(|one| one.latency.percentile(99.0).map(|time| time.ms)).collect();
+    assert_eq!(p99, [Some(1.234), Some(0.987)]);
+    let reports = read("Server;Req/s;Requests;p99 ms\na;1.500;45.000;1,25\nb;980;29.400;2,5\n").expect("reports");
+    let found: Vec<_> = reports.iter().map(|one| (one.rate_per_s, one.requests)).collect();
+    assert_eq!(found, [(Some(1500.0), Some(45_000)), (Some(980.0), Some(29_400))]);
+    let quoted = read("Server,Req/s\na,\"1,500\"\n").expect("thousands");
+    assert_eq!(quoted[0].rate_per_s, Some(1500.0));
+    let cases = [
+        ("Server;Req/s\na;1.500\n", "line 2: Req/s: \"1.500\": may be 1.500 or 1500: write thousands without"),
+        (
+            "Server,Req/s,p99 ms\na,1500.5,1\nb,1200,\"2,5\"\n",
+            "line 3: p99 ms: \"2,5\": contradicts line 2: Req/s: \"1500.5\": write all decimals",
+        ),
+    ];
+    for (text, expected) in cases {
+        let fault = read(text).expect_err(text).to_string();
+        assert!(fault.starts_with(expected), "{fault}");
+    }
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_no_end_of_the_table() {
+    let fault = read("server,rps\na,1\nb,2,3\nc,3\n").expect_err("a row of three cells").to_string();
+    assert_eq!(fault, "line 3: has 3 cells, but the header has 2: complete the row");
+    let fault =
+        read("| server | rps |\n|---|---|\n| a | 1 |\n| b |\n| c | 3 |\n").expect_err("a row of one").to_string();
+    assert_eq!(fault, "line 4: has 1 cells, but the header has 2: complete the row");
+    let many = format!("server,rps\n{}", "a,1\n".repeat(10_001));
+    let fault = read(&many).expect_err("many rows").to_string();
+    assert_eq!(fault, "line 10002: the table has more than 10000 rows: split it");
+    assert_eq!(read("server,rps\n\na,1\n\nb,2\n").expect("empty lines are no rows").len(), 2);
+}
+
+#[test]
+fn the_separator_is_that_of_most_columns() {
+    let reports = read("Server;Req/s;Requests;p99, ms\nold;1500;45000;12,5\n").expect("reports");
+    assert_eq!(reports[0].latency.percentile(99.0).map(|time| time.ms), Some(12.5));
 }
 
 #[test]
@@ -150,10 +200,6 @@ fn a_name_has_a_meaning_if_all_of_its_words_fit() {
 
 #[test]
 fn a_share_of_failures_is_no_count() {
-    let read = |text: &str| {
-        let table = Table::find(text).expect("a table");
-        table.reports(&table.guess())
-    };
     let reports = read("server,requests,rps,errors %\na,1000,10,100\nb,1000,10,0.001\nc,1000,10,0\n").expect("reports");
     let failed: Vec<_> = reports.iter().map(|one| one.figures().expect("figures").failed).collect();
     assert_eq!(failed, [Some(1000), Some(1), Some(0)], "a run with a failure is never without one");
