@@ -83,6 +83,26 @@ fn a_table_is_read_by_the_names_of_its_columns() {
 }
 
 #[test]
+fn a_table_may_begin_with_a_time() {
+    let row = "2026-11-25T10:00:00Z,a,1000,10,5\n";
+    let reports = contents(format!("timestamp,server,requests,rps,p99 ms\n{}", row.repeat(5)).as_bytes()).reports;
+    assert_eq!((reports.len(), reports[0].name.as_deref()), (5, Some("a")));
+}
+
+#[test]
+fn a_table_that_is_longer_than_its_first_part_is_read() {
+    let table = format!("server,rps,p99 ms\n{}", "some server,1000,5\n".repeat(5_000));
+    assert_eq!(contents(table.as_bytes()).reports.len(), 5_000);
+    let expected = "line 5002: has 2 cells, but the header has 3: complete the row";
+    assert_eq!(fault(format!("{table}last,1\n").as_bytes()), expected);
+    assert_eq!(
+        fault(b"server,rps,error rate\na,1,7\n"),
+        "line 1: is like a table as CSV or TSV, but the column \"error rate\": has several meanings: specify one of them, \
+         or ignore the column (specify columns by --column or in the import preview)"
+    );
+}
+
+#[test]
 fn jmeter_counts_samples_and_no_transactions() {
     let csv = one(&bytes("jmeter.csv"));
     assert_eq!((csv.requests, csv.failed, csv.load.connections), (Some(5), Some(2), Some(2)));

@@ -63,7 +63,7 @@ fn strip(lines: &[ReportLine], prefix: Prefix, order: Order) -> Option<Vec<Repor
     Some(split.into_iter().map(|(_, line)| line).filter(|line| !line.text.is_empty()).collect())
 }
 
-/// `2026-11-25T10:00:00.123Z …`
+/// `2026-11-25T10:00:00.123Z …`, or with a comma before the fraction.
 fn time(line: &str) -> Option<(&str, &str)> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let pattern = "0000-00-00T00:00:00";
@@ -71,7 +71,10 @@ fn time(line: &str) -> Option<(&str, &str)> {
         b'0' => letter.is_ascii_digit(),
         expected => letter == expected,
     };
-    (word.len() >= pattern.len() && word.bytes().zip(pattern.bytes()).all(fits)).then_some((word, rest))
+    let fraction = word.get(pattern.len()..).filter(|_| word.bytes().zip(pattern.bytes()).all(fits))?;
+    // In a table other columns follow.
+    let is_column = fraction.strip_prefix(',').unwrap_or(fraction).contains([',', ';', '\t']);
+    (!is_column).then_some((word, rest))
 }
 
 /// `[2026-11-25 10:00:00.123] …`, `[10:00:00] …`
