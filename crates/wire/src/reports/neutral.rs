@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::reports::check::DURATION_MS;
-use crate::reports::formats;
+use crate::reports::formats::{self, table_csv};
 use crate::reports::report::{Generated, Latencies, Model, Population, Report};
 use crate::reports::summary::{
     Between, Connections, Contains, Figures, Group, Kind, Latency, Metric, OtherTool, Shape, Summary,
@@ -37,7 +37,7 @@ impl Report {
         }
         let duration_ms = self.duration.map(|time| time.ms);
         let (requests, rps, measured_ms) = match (self.requests, self.rate_per_s, duration_ms) {
-            (Some(requests), Some(rate), Some(ms)) => (requests, rate, ms),
+            (Some(requests), Some(rate), Some(ms)) => self.agreeing(requests, rate, ms)?,
             (Some(requests), None, Some(ms)) if ms > 0.0 => (requests, requests as f64 / ms * 1e3, ms),
             (Some(requests), Some(rate), None) if rate > 0.0 => (requests, rate, requests as f64 / rate * 1e3),
             (None, Some(rate), Some(ms)) => (self.not_below_failed(to_integer((rate * ms / 1e3).round()))?, rate, ms),
@@ -77,6 +77,17 @@ impl Report {
             warnings: self.warnings.clone(),
             ..Figures::default()
         })
+    }
+
+    /// Checks the columns of a table that a person wrote: one of them may be of something else.
+    fn agreeing(&self, requests: u64, rate: f64, ms: f64) -> Result<(u64, f64, f64), Fault> {
+        let (counted, made) = (requests as f64, rate * ms / 1e3);
+        if self.format == table_csv::FORMAT.name && (counted - made).abs() > RATE_ERROR * counted.max(made) {
+            let (rate, seconds) = (ShortNumber(rate), ShortNumber(ms / 1e3));
+            let what = format!("{requests} are not {rate} requests/s in {seconds} s: correct or ignore a column");
+            return Err(Place::root("the requests").fault(what));
+        }
+        Ok((requests, rate, ms))
     }
 
     /// Returns how many of these requests failed; at least one if any did.

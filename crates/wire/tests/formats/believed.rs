@@ -312,3 +312,13 @@ fn a_result_of_another_protocol_is_refused_by_name() {
     let silent = text("fortio.json").replace("\"RunType\": \"HTTP\",", "");
     assert_eq!(one(silent.as_bytes()).requests, Some(400));
 }
+
+#[test]
+fn a_table_that_contradicts_itself_is_refused() {
+    let report = one(b"server,requests,rps,duration s,p99 ms\nold,1000,50000,10,5\n");
+    assert_eq!(
+        report.figures().expect_err("too few requests").to_string(),
+        "the requests: 1000 are not 50000 requests/s in 10 s: correct or ignore a column"
+    );
+    one(b"server,requests,rps,duration s\nold,1000,95,10\n").figures().expect("rounded values");
+}

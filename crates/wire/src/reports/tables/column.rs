@@ -6,10 +6,10 @@ use std::str::FromStr;
 use super::{Column, Statistic, Unit};
 
 /// How columns are written, for help and errors.
-pub const SYNTAX: &str = "name, requests, failed, failed %, requests/s, connections, duration, cpu, memory, ignore, or a \
-                          latency: min, mean, max, stddev, p99; times with the unit of the cells: p99 ms (ns, us, ms, s \
-                          or min; none if it is in the cells), others as requests k, requests/s k, cpu %, cpu m, memory \
-                          MiB";
+pub const SYNTAX: &str = "name, requests, failed, failed %, requests/s, connections, duration, cpu, memory, ignore, or \
+                          a latency: min, mean, max, stddev, p99; times with the unit of the cells: p99 ms (ns, us, \
+                          ms, s or min; none if it is in the cells), others as requests k, requests/s k, cpu %, cpu m, \
+                          memory MiB";
 
 const UNITS: [(&str, Unit); 5] = [
     ("ns", Unit::Nanoseconds),

@@ -118,9 +118,9 @@ impl Table {
 
     /// Reads the rows by a mapping with one entry for each column.
     ///
-    /// Fails if two columns mean the same, if a unit is unknown, if a cell is no number, or if two numbers contradict each
-    /// other in their decimal separator. Cells that are empty or stand for no value (`-`, `N/A`, a negative number) are
-    /// unknown.
+    /// Fails if two columns mean the same, if a unit is unknown, if a cell is no number, or if two numbers contradict
+    /// each other in their decimal separator. Cells that are empty or stand for no value (`-`, `N/A`, a negative number)
+    /// are unknown.
     pub fn reports(&self, mapping: &[Column]) -> Result<Vec<Report>, Fault> {
         if mapping.len() != self.columns.len() {
             let what = format!("has {} entries for {} columns", mapping.len(), self.columns.len());

@@ -62,8 +62,8 @@ fn separated(text: &str, delimiter: u8, asked: &'static [char]) -> Option<Table>
     Table::of(rows.next()?.cells, rows, asked)
 }
 
-/// Reads a table of Markdown: cells between `|`, with a line of dashes below the header. It ends with the last line that
-/// begins with `|`.
+/// Reads a table of Markdown: cells between `|`, with a line of dashes below the header. It ends before a line that does
+/// not begin with `|`.
 fn markdown(text: &str) -> Option<Table> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let cells = |line: &str| -> Option<Vec<String>> {
