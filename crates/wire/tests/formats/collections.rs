@@ -90,6 +90,16 @@ fn a_table_may_begin_with_a_time() {
 }
 
 #[test]
+fn a_table_of_markdown_is_read_if_nothing_else_is_in_the_file() {
+    let table = "| server | rps | p99 ms |\n|---|---|---|\n| a | 1000 | 5 |\n| b | 900 | 6 |\n";
+    let reports = contents(table.as_bytes()).reports;
+    assert_eq!((reports.len(), reports[1].rate_per_s, reports[1].line), (2, Some(900.0), Some(4)));
+    for other in [format!("{table}\n{table}"), format!("{table}\nsome text\n"), format!("Results\n\n{table}")] {
+        assert!(fault(other.as_bytes()).contains("it has other text: remove it"), "{other}");
+    }
+}
+
+#[test]
 fn a_table_that_is_longer_than_its_first_part_is_read() {
     let table = format!("server,rps,p99 ms\n{}", "some server,1000,5\n".repeat(5_000));
     assert_eq!(contents(table.as_bytes()).reports.len(), 5_000);
@@ -97,7 +107,7 @@ fn a_table_that_is_longer_than_its_first_part_is_read() {
     assert_eq!(fault(format!("{table}last,1\n").as_bytes()), expected);
     assert_eq!(
         fault(b"server,rps,error rate\na,1,7\n"),
-        "line 1: is like a table as CSV or TSV, but the column \"error rate\": has several meanings: specify one of them, \
+        "line 1: is like a table as CSV, TSV or Markdown, but the column \"error rate\": has several meanings: specify one of them, \
          or ignore the column (specify columns by --column or in the import preview)"
     );
 }

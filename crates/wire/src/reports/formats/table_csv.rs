@@ -1,4 +1,4 @@
-//! A CSV or TSV table that no tool wrote, whose columns can be guessed: see [`crate::reports::tables`].
+//! A table as CSV, TSV or Markdown that no tool wrote, whose columns can be guessed: see [`crate::reports::tables`].
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::reports::validate::{Fault, Place};
 /// The format.
 pub const FORMAT: Format = Format {
     name: "table",
-    title: "a table as CSV or TSV",
+    title: "a table as CSV, TSV or Markdown",
     tool: "unknown",
     limits: "The meaning of a column is guessed from its name; specify it if the guess is wrong.",
     is_rounded: true,
@@ -21,7 +21,7 @@ pub const FORMAT: Format = Format {
 };
 
 fn is(head: &str) -> Recognised {
-    let is_prose = head.trim_start().starts_with(['#', '{', '[', '<', '|']);
+    let is_prose = head.trim_start().starts_with(['#', '{', '[', '<']);
     // The first column of a log is no name.
     let mut prefixes = BTreeSet::new();
     prefix::without(&lines::cleaned(head, &mut BTreeSet::new()), &mut prefixes);
@@ -35,7 +35,14 @@ fn is(head: &str) -> Recognised {
     if !has_rate || !mapping.contains(&Column::Name) {
         return Recognised::No;
     }
+    let is_markdown = rows.lines().any(|line| line.trim_start().starts_with('|'));
+    let lines = rows.lines().filter(|line| !line.trim().is_empty()).count();
     match table.reports(&mapping) {
+        // With the header and the dashes.
+        Ok(_) if is_markdown && lines != table.rows.len() + 2 => Recognised::Near(
+            "it has other text: remove it, or specify a column (--column, or the import preview) to read the first table"
+                .into(),
+        ),
         Ok(_) => Recognised::Yes,
         Err(fault) => {
             Recognised::Near(format!("{fault} (specify columns by --column or in the import preview)").into())
