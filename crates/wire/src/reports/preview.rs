@@ -84,7 +84,7 @@ pub struct ReportPreview {
 pub struct ColumnPreview {
     /// Its name; `*` for all columns of a table with one for each target.
     pub name: String,
-    /// Its meaning: `p99 ms`, `requests/s`; with `?` for an unknown unit, empty if unknown.
+    /// Its meaning: `p99 ms`, `requests/s`; with `?` for an unknown unit or several meanings, empty if unknown.
     pub is: String,
     /// Its first cells.
     pub samples: Vec<String>,
