@@ -18,7 +18,10 @@ fn a_text_may_begin_like_json() {
     }
     let table = "\"server\",\"requests/s\",\"p99\"\n\"a\",\"1000\",\"12\"\n";
     let message = fault(table.as_bytes());
-    assert!(message.contains("is like a table as CSV or TSV, but the unit of a column is unknown"), "{message}");
+    assert!(
+        message.contains("is like a table as CSV, TSV or Markdown, but line 2: p99: \"12\" has no unit"),
+        "{message}"
+    );
     assert_eq!(message, fault(table.replace('"', "").as_bytes()));
     assert!(fault(b"\"text\"").starts_with("the document: is a string of no known format"));
     let cut = text("httparena.json");
