@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Column, Statistic, Unit};
-
 /// How columns are written, for help and errors.
 pub const SYNTAX: &str = "name, requests, failed, failed %, requests/s, connections, duration, cpu, memory, ignore, or \
                           a latency: min, mean, max, stddev, p99; times with the unit of the cells: p99 ms (ns, us, \
@@ -46,6 +44,79 @@ const PLAIN: [(&str, Column); 21] = [
 
 const STATISTICS: [(&str, Statistic); 4] =
     [("min", Statistic::Min), ("mean", Statistic::Mean), ("max", Statistic::Max), ("stddev", Statistic::Deviation)];
+
+/// What a column is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Column {
+    /// The name of the target, or a part of it.
+    Name,
+    /// Requests made, in this unit if a cell has none: `k`.
+    Requests(&'static str),
+    /// Failed requests: their number, or `%` of all.
+    Failed(&'static str),
+    /// Requests per second, in this unit if a cell has none: `k`.
+    Rate(&'static str),
+    /// Connections or virtual users.
+    Connections,
+    /// Duration of the load, in this unit.
+    Duration(Option<Unit>),
+    /// A latency, in this unit.
+    Latency(Statistic, Option<Unit>),
+    /// CPU of the target, in this unit if a cell has none: cores, `m`, or percent of a core.
+    Cpu(&'static str),
+    /// Memory of the target, in this unit if a cell has none: bytes, `MiB`.
+    Memory(&'static str),
+    /// Not read.
+    Other,
+    /// To be specified: its name has several meanings.
+    Unclear,
+}
+
+/// A statistic of latencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Statistic {
+    /// Fastest.
+    Min,
+    /// Mean.
+    Mean,
+    /// Slowest.
+    Max,
+    /// Standard deviation.
+    Deviation,
+    /// A percentile, from 0 to 100.
+    Percentile(f64),
+}
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// 10⁻⁹ s.
+    Nanoseconds,
+    /// 10⁻⁶ s.
+    Microseconds,
+    /// 10⁻³ s.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// 60 seconds.
+    Minutes,
+    /// In each cell: `1.2ms`.
+    InCells,
+}
+
+impl Unit {
+    /// Returns its milliseconds; `None` if it is in the cells.
+    pub(super) fn ms(self) -> Option<f64> {
+        Some(match self {
+            Self::Nanoseconds => 1e-6,
+            Self::Microseconds => 1e-3,
+            Self::Milliseconds => 1.0,
+            Self::Seconds => 1e3,
+            Self::Minutes => 6e4,
+            Self::InCells => return None,
+        })
+    }
+}
 
 /// Not a column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,8 @@
 //! A name has a meaning if all of its words fit: `requests/s` is a rate, `failed requests/s` is not.
 
 use super::cells::{self, is_unknown};
-use super::{Column, Statistic, Table, Unit};
+use super::column::{Column, Statistic, Unit};
+use super::parse::Table;
 use crate::reports::time::number;
 
 /// Words that are read as another one, or as two.

@@ -10,105 +10,12 @@ mod notation;
 mod parse;
 mod rows;
 
+pub use column::{Column, Statistic, Unit};
 use notation::Notation;
+pub use parse::{Row, Table};
 
 use crate::reports::report::Report;
 use crate::reports::validate::{Fault, Place, shown};
-
-/// A table of text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
-    /// The names of the columns.
-    pub columns: Vec<String>,
-    /// The rows, each as long as the header.
-    pub rows: Vec<Row>,
-    /// Why its other rows can't be read.
-    pub fault: Option<Fault>,
-    /// Separators in a number of three more digits whose meaning is asked for unless another number shows it.
-    asked: &'static [char],
-}
-
-/// A row of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Its line in the file, from 1.
-    pub line: usize,
-    /// Its cells as they are.
-    pub cells: Vec<String>,
-}
-
-/// What a column is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Column {
-    /// The name of the target, or a part of it.
-    Name,
-    /// Requests made, in this unit if a cell has none: `k`.
-    Requests(&'static str),
-    /// Failed requests: their number, or `%` of all.
-    Failed(&'static str),
-    /// Requests per second, in this unit if a cell has none: `k`.
-    Rate(&'static str),
-    /// Connections or virtual users.
-    Connections,
-    /// Duration of the load, in this unit.
-    Duration(Option<Unit>),
-    /// A latency, in this unit.
-    Latency(Statistic, Option<Unit>),
-    /// CPU of the target, in this unit if a cell has none: cores, `m`, or percent of a core.
-    Cpu(&'static str),
-    /// Memory of the target, in this unit if a cell has none: bytes, `MiB`.
-    Memory(&'static str),
-    /// Not read.
-    Other,
-    /// To be specified: its name has several meanings.
-    Unclear,
-}
-
-/// A statistic of latencies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Statistic {
-    /// Fastest.
-    Min,
-    /// Mean.
-    Mean,
-    /// Slowest.
-    Max,
-    /// Standard deviation.
-    Deviation,
-    /// A percentile, from 0 to 100.
-    Percentile(f64),
-}
-
-/// A unit of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// 10⁻⁹ s.
-    Nanoseconds,
-    /// 10⁻⁶ s.
-    Microseconds,
-    /// 10⁻³ s.
-    Milliseconds,
-    /// Seconds.
-    Seconds,
-    /// 60 seconds.
-    Minutes,
-    /// In each cell: `1.2ms`.
-    InCells,
-}
-
-impl Unit {
-    /// Returns its milliseconds; `None` if it is in the cells.
-    fn ms(self) -> Option<f64> {
-        Some(match self {
-            Self::Nanoseconds => 1e-6,
-            Self::Microseconds => 1e-3,
-            Self::Milliseconds => 1.0,
-            Self::Seconds => 1e3,
-            Self::Minutes => 6e4,
-            Self::InCells => return None,
-        })
-    }
-}
 
 impl Table {
     /// Proposes what each column is.

@@ -1,6 +1,7 @@
 //! How the numbers of a table are written: with a decimal point or comma. Decided once for a table. Pure.
 
-use super::{Column, Table};
+use super::column::Column;
+use super::parse::Table;
 use crate::reports::validate::{Fault, Place, shown};
 
 /// What separates the whole part of a number from its decimals; the other one groups thousands.

@@ -1,6 +1,5 @@
 //! Finds a table in a text. Pure.
 
-use super::{Row, Table};
 use crate::reports::validate::{Fault, Place};
 
 /// Maximum number of columns and of rows.
@@ -10,6 +9,28 @@ const ROWS_MAX: usize = 10_000;
 /// What separates columns, and what in their numbers is asked for: where columns are separated by a semicolon, a comma
 /// is likely to be a decimal one.
 const SEPARATORS: [(u8, &[char]); 3] = [(b',', &[]), (b'\t', &[',']), (b';', &[',', '.'])];
+
+/// A table of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, each as long as the header.
+    pub rows: Vec<Row>,
+    /// Why its other rows can't be read.
+    pub fault: Option<Fault>,
+    /// Separators in a number of three more digits whose meaning is asked for unless another number shows it.
+    pub(super) asked: &'static [char],
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its line in the file, from 1.
+    pub line: usize,
+    /// Its cells as they are.
+    pub cells: Vec<String>,
+}
 
 impl Table {
     /// Finds the first table in a text; `None` if there is none.

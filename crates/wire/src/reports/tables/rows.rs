@@ -1,7 +1,9 @@
 //! Reads a row of a table by a mapping of its columns. Pure.
 
+use super::cells;
+use super::column::{Column, Statistic, Unit};
 use super::notation::Notation;
-use super::{Column, Row, Statistic, Unit, cells};
+use super::parse::Row;
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place, shown};
