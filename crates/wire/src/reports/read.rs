@@ -147,7 +147,7 @@ pub fn is_json(bytes: &[u8]) -> bool {
     word || match start {
         [] | [b'{', ..] => true,
         [b'-' | b'0'..=b'9', ..] => is_number(),
-        [b'[', rest @ ..] => rest.trim_ascii_start().starts_with(b"{") || is_all_json(),
+        [b'[', rest @ ..] => matches!(rest.trim_ascii_start(), [b'{' | b'[', ..]) || is_all_json(),
         [b'"', ..] => is_all_json(),
         _ => false,
     }

@@ -94,7 +94,7 @@ fn a_table_of_markdown_is_read_if_nothing_else_is_in_the_file() {
     let table = "| server | rps | p99 ms |\n|---|---|---|\n| a | 1000 | 5 |\n| b | 900 | 6 |\n";
     let reports = contents(table.as_bytes()).reports;
     assert_eq!((reports.len(), reports[1].rate_per_s, reports[1].line), (2, Some(900.0), Some(4)));
-    for other in [format!("{table}\n{table}"), format!("{table}\nsome text\n"), format!("Results\n\n{table}")] {
+    for other in [format!("{table}\n{table}"), format!("{table}\nsome text\n"), format!("# Results\n\n{table}")] {
         assert!(fault(other.as_bytes()).contains("it has other text: remove it"), "{other}");
     }
 }
@@ -107,7 +107,7 @@ fn a_table_that_is_longer_than_its_first_part_is_read() {
     assert_eq!(fault(format!("{table}last,1\n").as_bytes()), expected);
     assert_eq!(
         fault(b"server,rps,error rate\na,1,7\n"),
-        "line 1: is like a table as CSV, TSV or Markdown, but the column \"error rate\": has several meanings: specify one of them, \
+        "line 1: is like a table as CSV, TSV or Markdown, but the column \"error rate\": may have several meanings: specify one, \
          or ignore the column (specify columns by --column or in the import preview)"
     );
 }

@@ -21,7 +21,7 @@ pub const FORMAT: Format = Format {
 };
 
 fn is(head: &str) -> Recognised {
-    let is_prose = head.trim_start().starts_with(['#', '{', '[', '<']);
+    let is_prose = head.trim_start().starts_with(['{', '[', '<']);
     // The first column of a log is no name.
     let mut prefixes = BTreeSet::new();
     prefix::without(&lines::cleaned(head, &mut BTreeSet::new()), &mut prefixes);

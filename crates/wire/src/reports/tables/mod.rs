@@ -71,7 +71,7 @@ impl Table {
             match (column, seen.iter().find(|(other, _)| *other == meaning)) {
                 (Column::Name | Column::Other, _) => {}
                 (Column::Unclear, _) => {
-                    return fault("has several meanings: specify one of them, or ignore the column".to_owned());
+                    return fault("may have several meanings: specify one, or ignore the column".to_owned());
                 }
                 (_, Some((_, other))) => {
                     return fault(format!("means {meaning}, as \"{}\" does: ignore one of them", shown(other)));

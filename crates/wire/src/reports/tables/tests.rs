@@ -207,7 +207,7 @@ fn a_share_of_failures_is_no_count() {
         Report { duration: Some(Time::exact(1e4)), ..read("server,rps,errors %\na,10,50\n").expect("one").remove(0) };
     assert_eq!(timed.figures().expect("figures").failed, Some(50));
     for (text, expected) in [
-        ("server,rps,error rate\na,1,2\n", "the column \"error rate\": has several meanings"),
+        ("server,rps,error rate\na,1,2\n", "the column \"error rate\": may have several meanings"),
         ("server,rps,errors\na,1,0.02\n", "line 2: errors: \"0.02\" is no number of requests"),
         ("server,rps,errors %\na,1,102\n", "line 2: errors %: \"102\" is no share from 0 to 100 %"),
     ] {
