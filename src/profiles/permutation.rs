@@ -2,7 +2,7 @@
 //!
 //! If both sides were the same program, every assignment of the runs to the sides would have been equally likely. The
 //! p-value is the share of assignments whose statistic is at least that of the observed one. Statistics are two-sided,
-//! so with sides of equal size an assignment and its mirror image have the same one: only one of both is listed.
+//! so with sides of equal size an assignment and its mirror image have the same one: only one of the two is listed.
 //! Random ones are seeded, so equal runs always have equal results.
 
 use crate::app::random::below;

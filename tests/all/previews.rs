@@ -195,7 +195,7 @@ async fn a_preview_notes_a_result_in_two_forms() {
     let command = ["run", "import", "--dry-run", &files[0], &files[1]];
     let printed = Output::of(brewbench(&command)).await.ok();
     let line = printed.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(line.contains("vegeta.json, in another form: import one of both"), "{printed}");
+    assert!(line.contains("vegeta.json, in another form: import one of them"), "{printed}");
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ fn text(preview: &FilePreview) -> String {
         let _ = writeln!(text, "{}", table::hanging(&plain(&format!("note: {warning}")), 2));
     }
     for other in reports.iter().filter_map(|report| report.same_as.as_ref()).collect::<BTreeSet<_>>() {
-        let note = format!("note: the same result as in {other}, in another form: import one of both");
+        let note = format!("note: the same result as in {other}, in another form: import one of them");
         let _ = writeln!(text, "{}", table::hanging(&plain(&note), 2));
     }
     for fault in faults.iter().chain(of_reports.collect::<BTreeSet<_>>()) {

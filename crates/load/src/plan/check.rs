@@ -97,7 +97,7 @@ impl Tls {
     fn check(&self) -> Result<(), Fault> {
         let Self { insecure, server_name, ca } = self;
         if *insecure && ca.is_some() {
-            return Err(fault("tls.ca", "nothing is verified with `insecure`: remove one of both"));
+            return Err(fault("tls.ca", "nothing is verified with `insecure`: remove one of the two"));
         }
         match server_name {
             Some(name) if rustls::pki_types::ServerName::try_from(name.as_str()).is_err() => {

@@ -71,7 +71,7 @@ pub struct ReportPreview {
     pub warnings: Vec<String>,
     /// Why it can't become a run.
     pub fault: Option<String>,
-    /// The file with the same result in another form, such as its text: only one of both can become a run.
+    /// The file with the same result in another form, such as its text: only one of them can become a run.
     pub same_as: Option<String>,
     /// What is compared with other forms.
     #[serde(skip)]

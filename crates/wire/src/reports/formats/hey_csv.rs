@@ -37,7 +37,7 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     report.failed = Some(super::fields::bad_statuses(&report.statuses)).filter(|failed| *failed > 0);
     report.duration = Some(Time::rounded(end_ms, 0.1)).filter(|time| time.ms > 0.0);
     report.latency = samples.latencies(Population::Responses);
-    let what = "hey writes no request without a response: the requests lack them, and so do those that failed";
+    let what = "hey writes only requests with a response: those without one are missing, also among the failed";
     report.warnings.push(Warning::Incomplete(what.to_owned()));
     report.warnings.extend(cut);
     if samples.total() == RESPONSES_MAX {
