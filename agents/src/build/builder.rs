@@ -98,6 +98,7 @@ impl Builder<'_> {
         let cleared = group.clear().await;
         cleared.map_err(|error| other(format!("a process of the build can't be killed: {error}")))?;
         let short = self.commit.short();
+        // A full disk says nothing about the commit.
         let cause = if made.as_ref().is_err_and(|why| why.starts_with(FULL)) { Cause::Other } else { Cause::Build };
         made.map_err(|why| Failure::by(cause)(format!("commit {short} can't be built: {why}")))?;
         let noted = File::create(self.folder.join(SUCCEEDED));

@@ -107,8 +107,8 @@ fn a_table_that_is_longer_than_its_first_part_is_read() {
     assert_eq!(fault(format!("{table}last,1\n").as_bytes()), expected);
     assert_eq!(
         fault(b"server,rps,error rate\na,1,7\n"),
-        "line 1: is like a table as CSV, TSV or Markdown, but the column \"error rate\": may have several meanings: specify one, \
-         or ignore the column (specify columns by --column or in the import preview)"
+        "line 1: is like a table as CSV, TSV or Markdown, but the columns: \"error rate\" may have several meanings: specify one, \
+         or ignore it (specify columns by --column or in the import preview)"
     );
 }
 

@@ -9,7 +9,8 @@ pub const SYNTAX: &str = "name, requests, failed, failed %, requests/s, connecti
                           ms, s or min; none if it is in the cells), others as requests k, requests/s k, cpu %, cpu m, \
                           memory MiB";
 
-const UNITS: [(&str, Unit); 5] = [
+/// Units of time in the names of columns.
+pub(super) const UNITS: [(&str, Unit); 5] = [
     ("ns", Unit::Nanoseconds),
     ("us", Unit::Microseconds),
     ("ms", Unit::Milliseconds),

@@ -4,7 +4,7 @@
 //! A name has a meaning if all of its words fit: `requests/s` is a rate, `failed requests/s` is not.
 
 use super::cells::{self, is_unknown};
-use super::column::{Column, Statistic, Unit};
+use super::column::{Column, Statistic, UNITS, Unit};
 use super::parse::Table;
 use crate::reports::time::number;
 
@@ -65,14 +65,6 @@ const FAILURES: [&str; 3] = ["failed", "ok", "timeouts"];
 
 /// Words of a column that says again how many requests failed.
 const FAILED_AGAIN: [&str; 9] = ["failed", "ok", "requests", "responses", "%", "share", "s", "per", "total"];
-
-const UNITS: [(&str, Unit); 5] = [
-    ("ns", Unit::Nanoseconds),
-    ("us", Unit::Microseconds),
-    ("ms", Unit::Milliseconds),
-    ("s", Unit::Seconds),
-    ("min", Unit::Minutes),
-];
 
 const CORES: [(&str, &str); 3] = [("%", "%"), ("m", "m"), ("cores", "")];
 

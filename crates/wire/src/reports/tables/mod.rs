@@ -64,14 +64,13 @@ impl Table {
     fn distinct(&self, mapping: &[Column]) -> Result<(), Fault> {
         let mut seen: Vec<(String, &str)> = Vec::new();
         for (column, name) in mapping.iter().zip(&self.columns) {
-            let place = format!("the column \"{}\"", shown(name));
-            let fault = |what: String| Err(Place::root(&place).fault(what));
+            let fault = |what: String| Err(Place::root("the columns").fault(format!("\"{}\" {what}", shown(name))));
             // Without the unit.
             let meaning = column.to_string().split(' ').next().unwrap_or_default().to_owned();
             match (column, seen.iter().find(|(other, _)| *other == meaning)) {
                 (Column::Name | Column::Other, _) => {}
                 (Column::Unclear, _) => {
-                    return fault("may have several meanings: specify one, or ignore the column".to_owned());
+                    return fault("may have several meanings: specify one, or ignore it".to_owned());
                 }
                 (_, Some((_, other))) => {
                     return fault(format!("means {meaning}, as \"{}\" does: ignore one of them", shown(other)));

@@ -207,7 +207,7 @@ fn a_share_of_failures_is_no_count() {
         Report { duration: Some(Time::exact(1e4)), ..read("server,rps,errors %\na,10,50\n").expect("one").remove(0) };
     assert_eq!(timed.figures().expect("figures").failed, Some(50));
     for (text, expected) in [
-        ("server,rps,error rate\na,1,2\n", "the column \"error rate\": may have several meanings"),
+        ("server,rps,error rate\na,1,2\n", "the columns: \"error rate\" may have several meanings"),
         ("server,rps,errors\na,1,0.02\n", "line 2: errors: \"0.02\" is no number of requests"),
         ("server,rps,errors %\na,1,102\n", "line 2: errors %: \"102\" is no share from 0 to 100 %"),
     ] {
@@ -222,7 +222,7 @@ fn two_columns_of_one_meaning_are_refused() {
         let table = Table::find(&format!("server,{header}\na,1,2\n")).expect("a table");
         let fault = table.reports(&table.guess()).expect_err(header).to_string();
         let (first, second) = header.split_once(',').expect("two");
-        assert!(fault.starts_with(&format!("the column \"{second}\": means ")), "{fault}");
+        assert!(fault.starts_with(&format!("the columns: \"{second}\" means ")), "{fault}");
         assert!(fault.ends_with(&format!(", as \"{first}\" does: ignore one of them")), "{fault}");
     }
 }
