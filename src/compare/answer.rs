@@ -91,6 +91,13 @@ impl Answer {
         Self { headlines, trust, more }
     }
 
+    /// Returns the answer of a comparison that failed because of an error in the server.
+    pub fn failed() -> Self {
+        let sentence = Sentence::default().strong("Could not be compared");
+        let headline = Headline::undecided(sentence, "The log of the server has the reason.", Tone::Doubtful);
+        Self { headlines: vec![headline], trust: Trust::new(&[], &[]), more: None }
+    }
+
     /// Returns the result in one line.
     pub fn line(&self) -> String {
         self.headlines.first().map_or_else(|| "No result".to_owned(), Headline::line)
@@ -213,8 +220,9 @@ impl InRow<'_> {
         let named = || than(stat, one.clone(), other.clone());
         match stat.decision {
             Some(Decision::Better | Decision::Worse) => {
-                let sentence = named();
-                Headline { is_decided: true, ..headline(sentence, interval(stat), stat.tone()) }
+                let because =
+                    if stat.has_no_ratio() { format!("{}.", sentence_case(finding::NO_RATIO)) } else { interval(stat) };
+                Headline { is_decided: true, ..headline(named(), because, stat.tone()) }
             }
             Some(Decision::NoDifference) => {
                 let hidden = stat.hidden().map(|margin| format!("Experiments vary by up to {margin}."));
@@ -231,6 +239,11 @@ impl InRow<'_> {
                 let sentence = one.text(" and ").then(other).text(" are ").strong("not comparable");
                 Headline::undecided(sentence, not_comparable(self.row), Tone::Doubtful)
             }
+            Some(Decision::TooCoarse) => {
+                let sentence =
+                    Sentence::default().strong("Too coarse").text(" to compare ").then(one).text(" with ").then(other);
+                headline(sentence, format!("{}.", sentence_case(&finding::too_coarse(stat))), Tone::Doubtful)
+            }
             Some(Decision::TooFew | Decision::NotInTurn) => {
                 let why = format!("{}.", sentence_case(&finding::too_little(stat)));
                 headline(too_little(one, other), why, Tone::Doubtful)
@@ -244,12 +257,14 @@ impl InRow<'_> {
 
     /// The other metrics in words: what differs first, then what does not.
     fn details(&self, cell: &Cell, base: &Cell) -> String {
-        let (mut differ, mut same, mut small, mut few) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut differ, mut same, mut small) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut coarse, mut few) = (Vec::new(), Vec::new());
         for stat in DETAILS.into_iter().filter(|metric| *metric != self.primary).map(|metric| cell.stat(metric)) {
             match stat.decision {
                 Some(Decision::Better | Decision::Worse) => differ.push(sentence::clause(stat)),
                 Some(Decision::NoDifference) => same.push(stat.metric.name().to_owned()),
                 Some(Decision::BelowMinEffect) => small.push(stat.metric.name().to_owned()),
+                Some(Decision::TooCoarse) => coarse.push(format!("{} ({})", stat.metric.name(), stat.rounding())),
                 Some(Decision::TooFew | Decision::NotInTurn) => few.push(stat.metric.name().to_owned()),
                 Some(Decision::NotComparable) | None => {}
             }
@@ -263,6 +278,9 @@ impl InRow<'_> {
         }
         if !small.is_empty() {
             parts.push(format!("Below the minimum effect: {}.", listed(small.into_iter())));
+        }
+        if !coarse.is_empty() {
+            parts.push(format!("Too coarse to compare: {}.", listed(coarse.into_iter())));
         }
         if !few.is_empty() {
             parts.push(format!("Too little data for {}.", listed(few.into_iter())));
@@ -317,11 +335,12 @@ impl InRow<'_> {
             }
             Leader::Unclear => undecided("No difference found", "Not all others differ from the best.", Tone::Plain),
             Leader::Alone | Leader::BaselineOnly => undecided("Compared with the baseline only", "", Tone::Plain),
+            Leader::TooCoarse => undecided("Too coarse", "Rounded values can hide the differences.", Tone::Doubtful),
             Leader::Missing => undecided("Too little data", "Not every summary has the metric.", Tone::Doubtful),
             Leader::NotInTurn => undecided("Too little data", "Not all were measured in turn.", Tone::Doubtful),
             Leader::NotComparable => undecided("Not comparable", not_comparable(self.row), Tone::Doubtful),
             Leader::TooFew(fewest) => {
-                let few = format!("Only {} each.", format::plural(fewest, "repetition"));
+                let few = format!("Two targets have only {} in common.", format::plural(fewest, "repetition"));
                 undecided("Too little data", &few, Tone::Doubtful)
             }
         }
@@ -355,7 +374,7 @@ fn no_result(all: &[ExcludedRun], unfinished: usize) -> Headline {
 fn than(stat: &Stat, one: Sentence, other: Sentence) -> Sentence {
     let is_speed = matches!(stat.metric.word(1.0), "faster" | "slower");
     let verb = if is_speed { " is " } else { " has " };
-    let (difference, word) = difference(stat.metric, stat.by().unwrap_or_default());
+    let (difference, word) = sentence::of(stat);
     let sentence = one.text(verb).strong(&difference).text(&format!(" {word} ")).then(other);
     let is_named = is_speed && stat.metric != Metric::Rps;
     if is_named { sentence.text(&format!(" in {}", stat.metric.name())) } else { sentence }

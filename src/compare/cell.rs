@@ -114,11 +114,6 @@ impl Cell {
         self.counting().filter_map(|run| metric.value_in(run)).collect()
     }
 
-    /// The values of a metric of all runs in which it may be judged.
-    pub fn judged_values(&self, metric: Metric) -> Vec<f64> {
-        self.counting().filter_map(|run| metric.judged_value(run)).collect()
-    }
-
     /// The figure of one metric.
     pub fn stat(&self, metric: Metric) -> &Stat {
         // Declared in the order of `metrics::compared`, which `stats` follows.

@@ -24,9 +24,15 @@ impl Finding {
         if stat.decision == Some(Decision::NotComparable) {
             return finding("not comparable", "more than the target differs".to_owned(), Tone::Doubtful);
         }
-        let by = stat.by()?;
         let (change, within) = (stat.change().text().to_owned(), within(stat));
-        let differs = || match stat.metric.word(by) {
+        if stat.has_no_ratio() {
+            return finding(&change, format!("{} than {than}; {NO_RATIO}", stat.word()), stat.tone());
+        }
+        if stat.decision == Some(Decision::TooCoarse) {
+            return finding("too coarse", too_coarse(stat), Tone::Doubtful);
+        }
+        stat.by()?;
+        let differs = || match stat.word() {
             "the same" => format!("the same as {than}{within}"),
             word => format!("{word} than {than}{within}"),
         };
@@ -44,10 +50,18 @@ impl Finding {
             Some(Decision::NotInTurn | Decision::TooFew) => {
                 finding("too little data", format!("{change}, but {}", too_little(stat)), Tone::Doubtful)
             }
-            Some(Decision::NotComparable) => None,
+            Some(Decision::TooCoarse | Decision::NotComparable) => None,
             None => finding(&change, format!("{}, not judged", differs()), Tone::Plain),
         }
     }
+}
+
+/// Why a difference has no size.
+pub(super) const NO_RATIO: &str = "no ratio, as a value is 0";
+
+/// Describes why a difference is not decided although the values differ.
+pub(super) fn too_coarse(stat: &Stat) -> String {
+    format!("{} is known to {} only, which can hide the difference", stat.metric.name(), stat.rounding())
 }
 
 fn within(stat: &Stat) -> String {

@@ -47,6 +47,7 @@ fn best(subjects: &[Subject], row: &Row, metric: Metric) -> String {
         Some(Leader::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
         Some(Leader::Unclear) => "no difference found",
         Some(Leader::TooFew(_) | Leader::NotInTurn | Leader::Missing) => "too little data",
+        Some(Leader::TooCoarse) => "too coarse",
         Some(Leader::BaselineOnly) => "–",
         Some(Leader::Alone) => "alone",
         Some(Leader::NotComparable) | None => "not comparable",

@@ -11,6 +11,7 @@ pub mod address;
 pub mod anonymous;
 pub mod answer;
 pub mod api;
+pub mod basis;
 pub mod builder;
 pub mod cache;
 pub mod cell;

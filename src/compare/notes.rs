@@ -40,6 +40,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], questions: Questions, excluded:
     notes.extend(missing_figures(rows));
     notes.extend(too_few_requests(rows));
     notes.extend(merged_histograms(rows));
+    notes.extend(rounded(rows));
     notes.extend(settings(rows));
     notes.extend(unfinished(rows));
     notes
@@ -258,6 +259,20 @@ fn merged_histograms(rows: &[Row]) -> Option<Note> {
         plural(count, "run")
     );
     (count > 0).then(|| info("Percentiles from merged histograms.", text))
+}
+
+/// Values that were rounded before they were read.
+fn rounded(rows: &[Row]) -> Option<Note> {
+    let stats = || rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.stats);
+    let coarsest = |metric: Metric| {
+        let known = stats().filter(|stat| stat.metric == metric && stat.rounding.is_some());
+        known.max_by(|one, other| one.rounding.unwrap_or(0.0).total_cmp(&other.rounding.unwrap_or(0.0)))
+    };
+    let metrics: Vec<String> = metrics::judged()
+        .filter_map(|metric| coarsest(metric).map(|stat| format!("{} {}", metric.name(), stat.rounding())))
+        .collect();
+    let text = || format!("{}. Intervals contain this, and nothing within it is decided.", metrics.join(", "));
+    (!metrics.is_empty()).then(|| info("Values are rounded:", text()))
 }
 
 fn settings(rows: &[Row]) -> Option<Note> {

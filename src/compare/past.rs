@@ -81,8 +81,24 @@ fn by_experiment(past: &[PastRun]) -> BTreeMap<&ExperimentId, Vec<&PastRun>> {
     experiments
 }
 
+/// Which of the values that a rounded one can stand for is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// The one that was read.
+    AsRead,
+    /// The lowest.
+    Lowest,
+    /// The highest.
+    Highest,
+}
+
 /// Returns the values of a metric with the place where each was measured.
-pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>> {
+pub fn observations<'a>(runs: &[&'a Run], metric: Metric, rounding: Rounding) -> Vec<Observation<'a>> {
+    let moved = |value: f64, run: &Run| match rounding {
+        Rounding::AsRead => value,
+        Rounding::Lowest => value - run.resolution(metric),
+        Rounding::Highest => value + run.resolution(metric),
+    };
     let observation = |run: &&'a Run| {
         Some(Observation {
             experiment: run.experiment.as_ref().map(ExperimentId::as_str),
@@ -90,7 +106,7 @@ pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>
             agent: run.agent.as_deref(),
             interleaved: run.interleaved,
             paired: run.spec.duet,
-            value: metric.judged_value(run).filter(|value| value.is_finite())?,
+            value: metric.judged_value(run).map(|value| moved(value, run)).filter(|value| value.is_finite())?,
         })
     };
     runs.iter().filter_map(observation).collect()
@@ -103,14 +119,12 @@ pub struct CrossExperimentDifference {
     pub difference: f64,
     /// Variation between experiments.
     pub between: Between,
-    /// Number of experiments of the baseline and of the challenger.
-    pub experiments: [usize; 2],
 }
 
 impl CrossExperimentDifference {
     /// Returns the p-value of the difference from an expected one; for shares in points, otherwise logarithms.
     pub fn p(&self, expected: f64) -> f64 {
-        self.between.p(self.difference - expected, self.experiments)
+        self.between.p(self.difference - expected)
     }
 }
 
@@ -122,16 +136,15 @@ pub fn apart(
     history: &History,
 ) -> Option<Result<CrossExperimentDifference, TooLittlePast>> {
     let (own, others) = medians(measured(base, metric), measured(other, metric), metric)?;
-    let ((base_level, base_count), (other_level, other_count)) = (level(&own)?, level(&others)?);
+    let (base_level, other_level) = (level(&own)?, level(&others)?);
     let gap = gap_ms(&own, &others);
     let past = |runs: &[&Run]| medians_of_past(past_of(runs.iter().copied(), history), metric);
     // Without the candidate's own experiment: a true difference would hide itself.
     let of_base = statistics::between(&[past(base), own].concat(), gap);
     let is_one_cell = past_of(base.iter().copied(), history) == past_of(other.iter().copied(), history);
     let of_other = if is_one_cell { of_base.clone() } else { statistics::between(&past(other), gap) };
-    let experiments = [base_count, other_count];
     let wider = |one: Between, two: Between| {
-        let margin = |between: &Between| between.margin(statistics::ALPHA, experiments);
+        let margin = |between: &Between| between.margin(statistics::ALPHA);
         if margin(&two) > margin(&one) { two } else { one }
     };
     let between = match (of_base, of_other) {
@@ -139,11 +152,7 @@ pub fn apart(
         (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
         (Err(why), Err(_)) => Err(why),
     };
-    Some(between.map(|between| CrossExperimentDifference {
-        difference: other_level - base_level,
-        between,
-        experiments,
-    }))
+    Some(between.map(|between| CrossExperimentDifference { difference: other_level - base_level, between }))
 }
 
 /// When runs of one experiment were measured, and their values.

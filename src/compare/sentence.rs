@@ -126,9 +126,18 @@ pub fn difference(metric: Metric, by: f64) -> (String, &'static str) {
     }
 }
 
+/// The difference of a figure from the baseline's, and the conjunction that follows; without a ratio only the word.
+pub fn of(stat: &Stat) -> (String, &'static str) {
+    match (stat.by(), stat.word()) {
+        (Some(by), _) => difference(stat.metric, by),
+        (None, word @ ("faster" | "slower")) => (word.to_owned(), "than"),
+        (None, word) => (format!("{word} {}", stat.metric.name()), "than"),
+    }
+}
+
 /// The difference of a figure from the baseline's as a clause of its own: `p99 20.0 % faster`, `33.0 % less memory`.
 pub fn clause(stat: &Stat) -> String {
-    let (difference, _) = difference(stat.metric, stat.by().unwrap_or_default());
+    let (difference, _) = of(stat);
     if stat.metric.def().is_latency { format!("{} {difference}", stat.metric.name()) } else { difference }
 }
 

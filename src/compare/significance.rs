@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    basis::{Basis, basis},
     cell::{Cell, Lead, Row},
     metric::Metric,
-    pair::{Basis, PairAnswer, basis},
+    pair::PairAnswer,
     stat::Stat,
     statistics::{self, Decision, Leader, power},
 };
@@ -63,10 +64,19 @@ struct Answers {
 }
 
 impl Answers {
-    /// Decision on one cell compared with another; no difference if one lacks the metric.
-    fn decision(&self, metric: Metric, one: usize, than: usize) -> Decision {
-        let found = |base, other| self.pairs.get(&(metric, base, other)).map(|answer| answer.decision);
-        found(than, one).or_else(|| found(one, than).map(Decision::reversed)).unwrap_or(Decision::NoDifference)
+    /// Decision on one cell compared with another; none if one lacks the metric.
+    fn decision(&self, metric: Metric, one: usize, than: usize) -> Option<Decision> {
+        let found = |base, other| self.pairs.get(&(metric, base, other)).and_then(|answer| answer.decision);
+        found(than, one).or_else(|| found(one, than).map(Decision::reversed))
+    }
+
+    /// The fewest repetitions of a pair of these cells that has too few.
+    fn fewest(&self, metric: Metric, rivals: &[usize]) -> usize {
+        let is_its =
+            |(of, one, other): &(Metric, usize, usize)| *of == metric && rivals.contains(one) && rivals.contains(other);
+        let few =
+            self.pairs.iter().filter(|(place, answer)| is_its(place) && answer.decision == Some(Decision::TooFew));
+        few.map(|(_, answer)| answer.compared[0].min(answer.compared[1])).min().unwrap_or(0)
     }
 
     /// Difference of one cell from another, as a share or in points; none if unknown.
@@ -113,8 +123,11 @@ pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Compariso
     for ((pair, basis), question) in all.iter().zip(questions) {
         let Some(basis) = basis else { continue };
         let cells = [pair.base, pair.other].map(|place| &rows[pair.row].cells[place]);
-        let answer =
-            if is_compared(pair) { basis.answer(question, cells, pair.metric, options) } else { basis.not_compared() };
+        let answer = if is_compared(pair) {
+            PairAnswer::new(basis, question, cells, pair.metric, options)
+        } else {
+            PairAnswer::not_compared(basis)
+        };
         answers[pair.row].pairs.insert((pair.metric, pair.base, pair.other), answer);
         compared.entry((pair.row, pair.metric, pair.base)).or_default().push((basis, answer));
     }
@@ -169,15 +182,12 @@ fn lead(row: &mut Row, base: Base, answers: &Answers, options: &Options) {
     let has_base = rivals.iter().any(|place| row.cells[*place].subject == base.subject);
     let is_any_left_out = rivals.len() < row.compared_cells().count();
     for metric in metrics::judged() {
-        let counts = rivals.iter().map(|place| row.cells[*place].judged_values(metric).len());
-        let fewest = counts.min().unwrap_or(0);
         let decision = |one: usize, than: usize| answers.decision(metric, rivals[one], rivals[than]);
-        let lead = match statistics::lead(rivals.len(), decision, fewest) {
+        let lead = match statistics::lead(rivals.len(), decision, answers.fewest(metric, &rivals)) {
             Leader::Alone if is_any_left_out => Leader::NotComparable,
             Leader::Of(place) => Leader::Of(rivals[place]),
             _ if base.is_chosen && !has_base => Leader::NotComparable,
             _ if base.is_chosen && rivals.len() > 2 => Leader::BaselineOnly,
-            Leader::Unclear | Leader::TooFew(_) if fewest == 0 => Leader::Missing,
             lead => lead,
         };
         if let Leader::Of(place) = lead {
@@ -222,13 +232,14 @@ fn judge(stat: &mut Stat, answer: &PairAnswer, min_effect: f64, enough: usize) {
     let fewest = answer.compared[0].min(answer.compared[1]);
     stat.p = answer.p;
     stat.detectable = answer.detectable;
+    stat.rounding = answer.rounding;
     stat.min_effect = Some(min_effect);
     stat.compared = Some(answer.compared);
-    stat.needed = (answer.decision == Decision::TooFew).then(|| enough.max(fewest + 1));
+    stat.needed = (answer.decision == Some(Decision::TooFew)).then(|| enough.max(fewest + 1));
     stat.more = match (answer.decision, stat.needed) {
-        (Decision::TooFew, Some(needed)) => Some(MoreRepetitions { repetitions: needed - fewest, shows: None }),
+        (Some(Decision::TooFew), Some(needed)) => Some(MoreRepetitions { repetitions: needed - fewest, shows: None }),
         _ => answer.more,
     };
     stat.apart = answer.apart;
-    stat.decision = Some(answer.decision);
+    stat.decision = answer.decision;
 }

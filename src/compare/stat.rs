@@ -8,7 +8,7 @@ use crate::{
     compare::{
         metric::Metric,
         more::MoreRepetitions,
-        statistics::{Decision, Effect, Spread, TooLittlePast},
+        statistics::{Better, Decision, Effect, Spread, TooLittlePast},
     },
     web::{
         card::Tone,
@@ -30,7 +30,8 @@ pub struct Stat {
     pub value: Option<f64>,
     /// Spread of the repetitions that count; null if none has the metric.
     pub spread: Option<Spread>,
-    /// Ratio to the baseline's cell of the row, with the interval of the corrected test; null for shares.
+    /// Ratio to the baseline's cell of the row, with the interval of the corrected test, which contains what rounding can
+    /// hide; null for shares, and if a value is 0, which has no ratio.
     pub effect: Option<Effect>,
     /// Difference of a share from the baseline's cell, 0 to 1; null for other metrics.
     #[serde(default)]
@@ -39,6 +40,10 @@ pub struct Stat {
     pub p: Option<f64>,
     /// Minimum detectable effect, found in 80 % of such comparisons; null if the scatter is unknown.
     pub detectable: Option<f64>,
+    /// The most by which a compared value may differ from the one that was read, as it was rounded or counted in a bucket;
+    /// null if values are exact or not compared.
+    #[serde(default)]
+    pub rounding: Option<f64>,
     /// The minimum effect: a smaller difference does not matter. Null if not judged.
     #[serde(default)]
     pub min_effect: Option<f64>,
@@ -87,6 +92,7 @@ impl Stat {
             points: None,
             p: None,
             detectable: None,
+            rounding: None,
             min_effect: None,
             compared: None,
             needed: None,
@@ -109,9 +115,26 @@ impl Stat {
         self.effect.map(|effect| effect.change()).or(points)
     }
 
-    /// The difference from the baseline: `+28.3 %`, `+0.30 points`.
+    /// Whether it differs from the baseline's by no ratio, as a value is 0.
+    pub fn has_no_ratio(&self) -> bool {
+        self.by().is_none() && self.decision.is_some_and(Decision::is_difference)
+    }
+
+    /// The word for the difference: faster or slower, for amounts more or less.
+    pub fn word(&self) -> &'static str {
+        let is_greater = (self.decision == Some(Decision::Better)) == (self.metric.better() == Some(Better::Higher));
+        let direction = if is_greater { 1.0 } else { -1.0 };
+        self.metric.word(self.by().unwrap_or(if self.has_no_ratio() { direction } else { 0.0 }))
+    }
+
+    /// The difference from the baseline: `+28.3 %`, `+0.30 points`; without a ratio the word for it.
     pub fn change(&self) -> Figure {
-        self.metric.difference(self.by())
+        if self.has_no_ratio() { Figure::word(self.word()) } else { self.metric.difference(self.by()) }
+    }
+
+    /// How exactly its values are known: `±0.5 ms`; empty if exact.
+    pub fn rounding(&self) -> String {
+        self.rounding.map_or_else(String::new, |by| format!("±{}", self.metric.figure(Some(by)).text()))
     }
 
     /// The confidence interval of the difference: `+26.1 % to +30.2 %`; empty if unknown.

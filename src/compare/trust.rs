@@ -9,6 +9,7 @@ use super::{
     cell::{Cell, Row},
     note::{Level, Note},
     selection::By,
+    statistics::Decision,
 };
 use crate::{
     runs::verdict::{Reason, Verdict},
@@ -83,6 +84,7 @@ impl Trust {
             _ if rows.iter().any(|row| row.setting.by == By::Run) => TrustLevel::Unknown,
             _ if is_mostly_suspect => TrustLevel::Unreliable,
             _ if suspect > 0 || !doubts.is_empty() => TrustLevel::Doubtful,
+            _ if rows.iter().all(has_too_little_data) => TrustLevel::Unknown,
             _ => TrustLevel::Reliable,
         };
         let text = match level {
@@ -100,6 +102,13 @@ impl Trust {
     }
 }
 
+/// Whether a row compares targets but could decide about none of them, so that nothing can be relied on.
+fn has_too_little_data(row: &Row) -> bool {
+    let decisions: Vec<Decision> =
+        row.compared_cells().flat_map(|cell| &cell.stats).filter_map(|stat| stat.decision).collect();
+    !decisions.is_empty() && decisions.iter().all(|one| matches!(one, Decision::TooFew | Decision::NotInTurn))
+}
+
 /// `16 valid runs, measured in turn, equal work.`
 fn sound(rows: &[Row], counting: usize) -> String {
     let mut parts = vec![plural(counting, "valid run")];
@@ -109,7 +118,7 @@ fn sound(rows: &[Row], counting: usize) -> String {
         let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(Cell::counting);
         let disturbed = runs().filter(|run| run.is_beside_others()).count();
         let how = match (is_apart, runs().all(|run| run.spec.duet)) {
-            (true, _) => "of different experiments",
+            (true, _) => "not measured in turn",
             (false, true) if 2 * disturbed > counting => {
                 "measured in a duet beside other programs, which change the values of both, not the difference"
             }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::progress::{ExperimentState, progress};
 use crate::{
     app::{
-        error::{QueryParams, Result},
+        error::{Error, QueryParams, Result},
         ids::ExperimentId,
         paging,
         state::AppState,
@@ -33,7 +33,7 @@ use crate::{
         pages::data::load_comparison,
         progress::Progress,
     },
-    runs::filter::address,
+    runs::{filter::address, model::Run},
     web::{
         format,
         live::{self, Frame, Pace, Tick, Topic, View},
@@ -209,12 +209,25 @@ pub async fn line(state: &AppState, experiment: Experiment) -> Result<ListedExpe
     } else {
         let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
         let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-        let comparison = load_comparison(state, &progress, &runs, &marks, Options::default()).await?;
-        comparison.map(|comparison| comparison.answer)
+        match load_comparison(state, &progress, &runs, &marks, Options::default()).await {
+            Ok(comparison) => comparison.map(|comparison| comparison.answer),
+            Err(fault) => {
+                let answer = answer_without_comparison(&experiment.id, &runs, fault)?;
+                return Ok(ListedExperiment::new(experiment, progress, Some(answer)));
+            }
+        }
     };
     let line = ListedExperiment::new(experiment, progress, answer);
     cache.keep(version, &line);
     Ok(line)
+}
+
+/// Answers for an experiment whose comparison failed because of an error in the server, so that the others are listed.
+fn answer_without_comparison(experiment: &ExperimentId, runs: &[Run], fault: Error) -> Result<Answer> {
+    let Error::Internal(cause) = fault else { return Err(fault) };
+    let runs: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+    tracing::error!(%cause, %experiment, runs = runs.join(","), "an experiment could not be compared");
+    Ok(Answer::failed())
 }
 
 impl List {
@@ -293,7 +306,7 @@ mod tests {
     use crate::{
         compare::view::Comparison,
         experiments::describe::tests::{experiment, plan, queued},
-        runs::{model::Run, testing::finished},
+        runs::testing::finished,
         web::series_style::Marks,
     };
 
@@ -308,6 +321,17 @@ mod tests {
         let list = List { lines, older: Some("0199".to_owned().into()), label: None, after: None };
         let shell = Shell::signed_in("Experiments", Section::Experiments, "ada");
         IndexPage { shell, list }.render().expect("it renders")
+    }
+
+    #[tokio::test]
+    async fn a_comparison_that_panics_does_not_take_the_others_with_it() {
+        let ended = tokio::task::spawn_blocking(|| panic!("strata of unequal shape")).await;
+        let fault = ended.map_err(Error::internal).expect_err("it panicked");
+        let answer = answer_without_comparison(&"night".to_owned().into(), &[finished("servy", 1)], fault);
+        let line = ListedExperiment { answer: Some(answer.expect("an answer")), ..line("night", Vec::new()) };
+        assert_eq!((line.verdict().as_str(), line.trust()), ("Could not be compared", None));
+        let fault = Error::Invalid("no such option".to_owned());
+        assert!(answer_without_comparison(&"night".to_owned().into(), &[], fault).is_err());
     }
 
     #[test]

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use super::plan::share_text;
 use crate::{
     compare::{
+        basis,
         metric::Metric,
-        pair,
         past::History,
         statistics::{ALPHA, Effect},
     },
@@ -185,7 +185,7 @@ pub fn pairs(plan: &Plan, first: &str, runs: &[Run], narrower_than: Option<f64>)
             let base = measured(first);
             for target in plan.targets.iter().filter(|target| *target != first) {
                 let other = measured(target);
-                let basis = pair::basis(&base, &other, metric, &History::new());
+                let basis = basis::basis(&base, &other, metric, &History::new());
                 let known = basis.as_ref().and_then(|basis| basis.effect(metric, ALPHA));
                 let width = known.as_ref().and_then(Effect::width);
                 let is_measured = basis.is_some();

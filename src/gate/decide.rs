@@ -15,11 +15,11 @@ use super::{
 };
 use crate::{
     compare::{
+        basis::{Basis, basis},
         comparability::Circumstance,
         comparison_context::ComparisonContext,
         metric::Metric,
-        pair::{Basis, basis},
-        statistics::{self, Question as Answer, spending},
+        statistics::{self, Estimate, Question as Answer, spending},
     },
     gate::{
         confounders::{confounders, different_work},
@@ -207,7 +207,10 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answe
         (Outcome::Fine, Some(failed)) => (Outcome::CannotSay, format!("{failed}; the other runs: {}", ruling.reason)),
         (outcome, _) => (outcome, ruling.reason),
     };
-    let change = basis.and_then(|basis| basis.change(rule.metric, alpha, 0.0)).map(|change| change.by);
+    let change = basis.and_then(|basis| match basis.estimate(rule.metric, alpha, 0.0) {
+        Estimate::Change(change) => Some(change.by),
+        Estimate::NoRatio { .. } => None,
+    });
     let ratio = change.filter(|_| !rule.metric.is_share()).map(|by| 1.0 + by);
     let baseline = basis.and_then(|basis| basis.base(rule.metric, ratio)).or_else(|| middle(&base));
     let beside = |by: f64| baseline.map(|base| if rule.metric.is_share() { base + by } else { base * (1.0 + by) });

@@ -3,9 +3,9 @@
 use super::rule::Rule;
 use crate::{
     compare::{
+        basis::Basis,
         metric::Metric,
-        pair::Basis,
-        statistics::{Question, power},
+        statistics::{Estimate, Question, power},
     },
     gate::model::Outcome,
 };
@@ -39,7 +39,7 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
             why.because()
         ));
     }
-    let (Some(change), Some(answer)) = (basis.change(metric, alpha, 0.0), answer) else {
+    let (Estimate::Change(change), Some(answer)) = (basis.estimate(metric, alpha, 0.0), answer) else {
         return Ruling::cannot_say("a value is zero, so the ratio is undefined".to_owned());
     };
     let interval = interval(basis, metric, alpha);
@@ -47,28 +47,30 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
     let range = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", amount(low), amount(high)));
     let (by, limit) = (format!("{}{range}", amount(change.by)), rule.limit());
     let ruling = |outcome, reason| Ruling { outcome, reason, interval, needed: None };
-    if answer.is_rejected() && rule.is_crossed_by(change.by) {
+    let is_beyond = |ends: [f64; 2]| ends.into_iter().all(|end| rule.is_crossed_by(end));
+    let is_crossed = answer.is_rejected() && rule.is_crossed_by(change.by);
+    if is_crossed && interval.is_none_or(is_beyond) {
         return ruling(Outcome::Regression, format!("{by} is significantly beyond {limit}"));
     }
     let is_within = interval.is_some_and(|ends| !ends.into_iter().any(|end| rule.is_crossed_by(end)));
     if is_within {
         return ruling(Outcome::Fine, format!("{by} is within {limit}"));
     }
-    let needed = needed(rule, basis, change.by, interval, &answer);
+    let needed = if is_crossed { None } else { needed(rule, basis, change.by, interval, &answer) };
     let is_worse = interval.is_some_and(|ends| ends.into_iter().all(|end| rule.is_worse(end)));
     let worse = if is_worse { "worse, but " } else { "" };
     let why = match (interval, rule.is_crossed_by(change.by)) {
+        _ if is_crossed => format!("{by} may be within {limit}: the values are rounded"),
         (None, _) => "too few repetitions for a confidence interval".to_owned(),
         (Some(_), true) => format!("{by} is {worse}not significantly beyond {limit}"),
         (Some(_), false) if is_worse => format!("{by} is worse, and a change beyond {limit} is not ruled out"),
         (Some(_), false) => format!("{by} does not rule out a change beyond {limit}"),
     };
-    let hint = match (needed, basis) {
-        (Some(needed), _) => format!("; about {needed} repetitions per side would decide"),
-        (None, Basis::Apart(..)) => "; measure both in one experiment to see smaller differences".to_owned(),
-        (None, Basis::InTurn(..)) => {
-            format!("; more than {} repetitions per side would be needed", power::MAX_REPETITIONS)
-        }
+    let hint = match needed {
+        _ if is_crossed => String::new(),
+        Some(needed) => format!("; about {needed} repetitions per side would decide"),
+        None if !basis.is_in_turn() => "; measure both in one experiment to see smaller differences".to_owned(),
+        None => format!("; more than {} repetitions per side would be needed", power::MAX_REPETITIONS),
     };
     Ruling { outcome: Outcome::CannotSay, reason: why + &hint, interval, needed }
 }
@@ -83,7 +85,7 @@ fn interval(basis: &Basis, metric: Metric, level: f64) -> Option<[f64; 2]> {
 /// Estimates the repetitions per side that would decide. Intervals narrow with the square root of the repetitions,
 /// until the end in doubt reaches the limit.
 fn needed(rule: &Rule, basis: &Basis, by: f64, interval: Option<[f64; 2]>, answer: &Question) -> Option<usize> {
-    let Basis::InTurn(..) = basis else { return None };
+    basis.is_in_turn().then_some(())?;
     let [base, new] = basis.counts();
     let now = base.min(new);
     let fewest = power::fewest(answer.level, basis.order())?.max(now + 1);

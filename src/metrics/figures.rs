@@ -1,11 +1,13 @@
 //! The figures of a run. Pure.
 
+use std::collections::BTreeMap;
+
 use brewbench_wire::reports::summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::metrics::{counters::PerRequest, work::RunWork};
+use crate::metrics::{Metric, counters::PerRequest, work::RunWork};
 
 /// The measured figures of a run. Unknown figures are null.
 ///
@@ -87,6 +89,10 @@ pub struct Figures {
     /// Whether the target was steady at the end of an automatic warm-up.
     #[serde(default)]
     pub warm_up_steady: Option<bool>,
+    /// How far a rounded metric may be from the value that was measured, in its unit: half of its last printed digit, or its
+    /// place in the bucket of a histogram. Only metrics for which that is more than a thousandth of the value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolution: BTreeMap<Metric, f64>,
 }
 
 impl From<&summary::Figures> for Figures {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::{
     app::ids::{ExperimentId, RunId},
     catalog::model::{Engine, MachineSize},
-    metrics::Figures,
+    metrics::{Figures, Metric},
     runs::verdict::{Reason, Verdict},
     web::format,
 };
@@ -152,6 +152,11 @@ impl Run {
             return Some(in_cluster(*cluster_generators));
         }
         (!generators.is_empty()).then(|| generators.join(", "))
+    }
+
+    /// Returns how far a metric may be from the value that was measured, in its unit; 0 if that is negligible or unknown.
+    pub fn resolution(&self, metric: Metric) -> f64 {
+        self.figures.resolution.get(&metric).copied().unwrap_or(0.0)
     }
 
     /// Whether the run may be compared: it is finished, not invalid, and was not profiled.

@@ -15,6 +15,11 @@ const NBSP: char = '\u{a0}';
 pub struct Figure(Option<String>);
 
 impl Figure {
+    /// Returns a word in the place of a figure.
+    pub fn word(word: &str) -> Self {
+        Self(Some(word.to_owned()))
+    }
+
     /// The plain text; a dash if unknown.
     pub fn text(&self) -> &str {
         self.0.as_deref().unwrap_or("–")

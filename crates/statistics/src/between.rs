@@ -7,7 +7,7 @@
 //! segments between change points.
 //!
 //! Nights are not normal: some machines have two levels, or one bad night in ten. Student's t gets one degree of
-//! freedom less, and from `MIN_FOR_TAIL` past experiments on a difference must also be rare among theirs.
+//! freedom less, and a difference must also exceed the largest one between past experiments.
 //!
 //! Machines drift, so the time between the two experiments matters: the past must span at least that time. `s` is at
 //! least the deviation of differences over that time (a variogram; Cressie 1993, "Statistics for
@@ -21,9 +21,6 @@ use super::{change_points, describe::median, power::POWER};
 
 /// Minimum degrees of freedom of an estimate.
 const MIN_DEGREES: usize = 2;
-
-/// Fewest past experiments whose differences show how far tails reach.
-const MIN_FOR_TAIL: usize = 8;
 
 /// Share of the time gap from which past experiments count as that far apart; nightly starts vary.
 const TIME_TOLERANCE: f64 = 0.75;
@@ -46,9 +43,8 @@ pub struct Between {
     pub deviation: f64,
     /// Degrees of freedom of the estimate.
     pub degrees: usize,
-    /// Sizes of the differences of past experiments that are far enough apart, in ascending order; empty if there are
-    /// few.
-    tail: Vec<f64>,
+    /// The largest difference of past experiments that are far enough apart.
+    largest: f64,
 }
 
 /// Why the past does not suffice to judge a difference between experiments.
@@ -98,13 +94,10 @@ pub fn between(past: &[ExperimentMedian], gap_ms: Option<i64>) -> Result<Between
     if degrees < MIN_DEGREES {
         return Err(TooLittlePast::ShortSpan);
     }
-    let mut tail = differences(&segments, far);
-    let variance = pooled_variance(&segments).max(half_mean_square(&tail));
-    if timed.len() < MIN_FOR_TAIL {
-        tail.clear();
-    }
-    tail.sort_by(f64::total_cmp);
-    Ok(Between { experiments: timed.len(), deviation: variance.sqrt(), degrees, tail })
+    let differences = differences(&segments, far);
+    let variance = pooled_variance(&segments).max(half_mean_square(&differences));
+    let largest = differences.into_iter().fold(0.0, f64::max);
+    Ok(Between { experiments: timed.len(), deviation: variance.sqrt(), degrees, largest })
 }
 
 /// Returns the time from which experiments count as that far apart.
@@ -158,38 +151,35 @@ pub(crate) fn squares(values: impl Iterator<Item = f64> + Clone) -> f64 {
 }
 
 impl Between {
-    /// Deviation of the difference between two sides with these numbers of experiments.
-    fn difference_deviation(&self, experiments: [usize; 2]) -> f64 {
-        let [one, other] = experiments.map(|count| 1.0 / count.max(1) as f64);
-        self.deviation * (one + other).sqrt()
+    /// Deviation of the difference between two experiments. Neighbouring nights may be related, so that more experiments
+    /// of a side say less than their number.
+    fn difference_deviation(&self) -> f64 {
+        self.deviation * std::f64::consts::SQRT_2
     }
 
     /// The two-sided p-value of a difference of logarithms.
-    pub fn p(&self, difference: f64, experiments: [usize; 2]) -> f64 {
-        let deviation = self.difference_deviation(experiments);
-        if deviation <= 0.0 {
-            return if difference.abs() > 0.0 { 0.0 } else { 1.0 };
+    pub fn p(&self, difference: f64) -> f64 {
+        let deviation = self.difference_deviation();
+        // What the past itself shows is no difference, however rare.
+        if difference.abs() <= self.largest {
+            return 1.0;
         }
-        let normal = self.student().map_or(1.0, |t| 2.0 * t.sf(difference.abs() / deviation));
-        // None of the past is as far apart: then the past says no more about it.
-        let as_far = self.tail.len() - self.tail.partition_point(|one| *one < difference.abs());
-        normal.max(as_far as f64 / self.tail.len().max(1) as f64)
+        if deviation <= 0.0 {
+            return 0.0;
+        }
+        self.student().map_or(1.0, |t| 2.0 * t.sf(difference.abs() / deviation))
     }
 
     /// Largest difference of logarithms that variation between experiments explains at `level`.
-    pub fn margin(&self, level: f64, experiments: [usize; 2]) -> f64 {
+    pub fn margin(&self, level: f64) -> f64 {
         let quantile = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - level / 2.0));
-        let normal = quantile * self.difference_deviation(experiments);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the length of a list")]
-        let rarer = (level * self.tail.len() as f64 + 1e-9).floor() as usize;
-        let rare = self.tail.len().checked_sub(rarer + 1).map_or(0.0, |place| self.tail[place]);
-        normal.max(rare)
+        (quantile * self.difference_deviation()).max(self.largest)
     }
 
     /// Difference of logarithms that is found at `level`, and is at least the minimum effect, in 80 % of cases.
-    pub fn detectable(&self, level: f64, experiments: [usize; 2], min_effect: f64) -> f64 {
+    pub fn detectable(&self, level: f64, min_effect: f64) -> f64 {
         let more = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(POWER));
-        self.margin(level, experiments).max(min_effect.ln_1p()) + more * self.difference_deviation(experiments)
+        self.margin(level).max(min_effect.ln_1p()) + more * self.difference_deviation()
     }
 
     fn student(&self) -> Option<StudentsT> {
@@ -197,10 +187,9 @@ impl Between {
     }
 }
 
-/// Returns the level of a side, which is the mean of the medians of its experiments, and their number.
-pub fn level(side: &[ExperimentMedian]) -> Option<(f64, usize)> {
-    let count = side.len();
-    (count > 0).then(|| (side.iter().map(|one| one.value).sum::<f64>() / count as f64, count))
+/// Returns the level of a side, which is the mean of the medians of its experiments.
+pub fn level(side: &[ExperimentMedian]) -> Option<f64> {
+    (!side.is_empty()).then(|| side.iter().map(|one| one.value).sum::<f64>() / side.len() as f64)
 }
 
 /// Returns the time between two sides: between the median times of their experiments.
@@ -230,9 +219,8 @@ mod tests {
         assert_eq!((found.experiments, found.degrees), (3, 2));
         assert!((found.deviation - 0.03).abs() < 1e-12, "{found:?}");
         // t(0.975; 1) = 12.706; two single experiments.
-        assert!((found.margin(0.05, [1, 1]) - 12.7062 * 0.03 * 2.0_f64.sqrt()).abs() < 1e-3);
-        assert!((found.p(found.margin(0.05, [1, 1]), [1, 1]) - 0.05).abs() < 1e-6);
-        assert!(found.margin(0.05, [4, 1]) < found.margin(0.05, [1, 1]), "several experiments are more precise");
+        assert!((found.margin(0.05) - 12.7062 * 0.03 * 2.0_f64.sqrt()).abs() < 1e-3);
+        assert!((found.p(found.margin(0.05)) - 0.05).abs() < 1e-6);
         assert_eq!(between(&nightly(&[0.0, 0.03]), Some(DAY)), Err(TooLittlePast::FewExperiments));
     }
 
@@ -270,19 +258,19 @@ mod tests {
         let bad: Vec<f64> =
             (0..30).map(|n| 0.001 * f64::from(n * 7919 % 11) - if n % 10 == 3 { 0.15 } else { 0.0 }).collect();
         let found = between(&nightly(&bad), Some(DAY)).expect("enough");
-        let (p, margin) = (found.p(0.145, [1, 1]), found.margin(0.05, [1, 1]));
+        let (p, margin) = (found.p(0.145), found.margin(0.05));
         assert!(p > 0.05 && margin > 0.14, "{p} {margin}");
-        assert!(found.p(0.4, [1, 1]) < 1e-3, "what the past has never seen is not bounded by it");
+        assert!(found.p(0.4) < 1e-3, "what the past has never seen is not bounded by it");
         for level in [0.3, 0.05, 0.01] {
-            let margin = found.margin(level, [1, 1]);
-            assert!(found.p(margin + 1e-9, [1, 1]) <= level + 1e-9 && found.p(margin - 1e-9, [1, 1]) > level - 1e-9);
+            let margin = found.margin(level);
+            assert!(found.p(margin + 1e-9) <= level + 1e-9 && found.p(margin - 1e-9) > level - 1e-9);
         }
     }
 
     #[test]
     fn slow_drift_widens_the_margin_with_time() {
         let drifting: Vec<f64> = (0..20).map(|n| 0.001 * f64::from(n)).collect();
-        let of = |days: i64| between(&nightly(&drifting), Some(days * DAY)).map(|found| found.margin(0.05, [1, 1]));
+        let of = |days: i64| between(&nightly(&drifting), Some(days * DAY)).map(|found| found.margin(0.05));
         assert!(of(6).expect("enough") > of(1).expect("enough"));
         assert_eq!(of(30), Err(TooLittlePast::ShortSpan));
     }

@@ -12,6 +12,7 @@
 
 use crate::{
     ALPHA, Stratum,
+    design::Places,
     joint::{Assignments, Extremity, Family},
 };
 
@@ -20,9 +21,6 @@ pub const PRIMARY: f64 = 3.0;
 
 /// Steps of a bisection for the level of a question.
 const STEPS: usize = 40;
-
-/// An experiment and a block of it.
-pub type Block = (String, u32);
 
 /// What a question is answered from.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +51,8 @@ impl Evidence {
 pub struct Test {
     /// Number that identifies the pair of cells.
     pub pair: usize,
-    /// The blocks that were compared. Metrics of a pair with the same blocks are tested together.
-    pub blocks: Vec<Block>,
+    /// Where the values of its strata were measured. Metrics of a pair with the same places are tested together.
+    pub places: Places,
     /// Whether it asks for the primary metric.
     pub is_primary: bool,
     /// What answers it.
@@ -70,7 +68,10 @@ pub struct Question {
     pub corrected: f64,
     /// The level that `p` was compared with.
     pub level: f64,
-    /// Whether this many repetitions could show a difference at that level.
+    /// The level once the other metrics of its pair were decided: a program that differs in one metric usually differs in
+    /// those related to it. Minimum detectable effects are those at this level.
+    pub level_among_related: f64,
+    /// Whether this many repetitions could show a difference at its level.
     pub can_be_answered: bool,
 }
 
@@ -103,11 +104,9 @@ pub fn count(tests: &[Test]) -> Count {
 }
 
 impl Count {
-    /// Returns the level at which a primary metric is tested while nothing has been rejected, for estimates.
-    ///
-    /// The other metrics of a pair, related as they are, take about as much as two thirds of the primary one.
+    /// Returns the level of a primary metric for estimates: that of its pair, as related metrics are decided with it.
     pub fn primary_level(self) -> f64 {
-        ALPHA / self.pairs.max(1) as f64 * if self.metrics > 1 { 0.6 } else { 1.0 }
+        ALPHA / self.pairs.max(1) as f64
     }
 
     /// Returns the largest smallest p-value with which every question can be decided, whatever the others show.
@@ -130,12 +129,13 @@ pub fn correct(tests: &[Test], alpha: f64) -> Vec<Question> {
     for entry in page.in_order() {
         corrected = corrected.max(page.reached(entry.observed));
         is_open &= corrected <= alpha;
-        let level = if is_open { page.level(alpha) } else { *last.get_or_insert_with(|| page.level(alpha)) };
-        let level = page.attained(&entry, level);
+        let weighted = if is_open { page.level(alpha) } else { *last.get_or_insert_with(|| page.level(alpha)) };
+        let level = page.attained(&entry, weighted);
         questions[entry.test] = Some(Question {
             p: entry.p,
             corrected: (corrected * ALPHA / alpha).min(1.0),
             level: if is_open { level.max(entry.p) } else { level },
+            level_among_related: page.attained(&entry, page.level_among_related(&entry, weighted, alpha)),
             can_be_answered: is_open || page.could_reject(&entry, alpha),
         });
         if is_open {
@@ -145,7 +145,7 @@ pub fn correct(tests: &[Test], alpha: f64) -> Vec<Question> {
     let level = last.unwrap_or_else(|| page.level(alpha)).min(alpha);
     let flat = |test: &Test| {
         let can_be_answered = !matches!(test.evidence, Evidence::Flat(least_p) if least_p > alpha);
-        Question { p: 1.0, corrected: 1.0, level, can_be_answered }
+        Question { p: 1.0, corrected: 1.0, level, level_among_related: level, can_be_answered }
     };
     questions.into_iter().zip(tests).map(|(question, test)| question.unwrap_or_else(|| flat(test))).collect()
 }
@@ -195,7 +195,7 @@ impl Page {
                 Evidence::InTurn(_) => {
                     let is_its = |other: &&mut Vec<usize>| {
                         let other = &tests[other[0]];
-                        other.pair == test.pair && other.blocks == test.blocks
+                        other.pair == test.pair && other.places == test.places
                     };
                     match joint.iter_mut().find(is_its) {
                         Some(group) => group.push(place),
@@ -230,6 +230,14 @@ impl Page {
             if is_within(middle) { within = middle } else { beyond = middle }
         }
         within
+    }
+
+    /// Returns the level of a question without the others of its group, given the level with them. All other groups take
+    /// shares of `alpha` in proportion to the level.
+    fn level_among_related(&self, entry: &Entry, weighted: f64, alpha: f64) -> f64 {
+        let own = self.groups[entry.group].reached(Extremity { p: weighted, unexplained: 1.0 });
+        let sum = (alpha - own).max(0.0) + entry.weight * weighted;
+        if sum > 0.0 { (alpha * weighted / sum).max(weighted) } else { weighted }
     }
 
     /// Returns the largest p-value that a question can have below a weighted one, or that one if it can have none.

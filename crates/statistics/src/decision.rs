@@ -2,23 +2,52 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{Better, Decision, Effect, Leader, Question, between::squares, spread};
+use super::{Better, Decision, Leader, Question, between::squares, spread};
+
+/// What is known of the size of a difference. Without a size there can be a difference all the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimate {
+    /// Its size.
+    Change(Change),
+    /// There is no ratio, as a value is not greater than zero. Only the direction is known.
+    NoRatio {
+        /// Whether the challenger's values are greater.
+        is_greater: bool,
+        /// Whether that is certain.
+        clarity: Clarity,
+    },
+}
 
 /// Difference between a challenger and its baseline, as a share or in points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     /// The difference; positive if the challenger's value is greater.
     pub by: f64,
-    /// Whether its interval excludes "no difference".
-    pub is_clear: bool,
+    /// Whether "no difference" is excluded.
+    pub clarity: Clarity,
     /// Smallest difference that matters.
     pub min_effect: f64,
 }
 
-impl Change {
-    /// Returns the change of a ratio.
-    pub fn of(effect: &Effect, min_effect: f64) -> Self {
-        Self { by: effect.change(), is_clear: effect.is_clear(), min_effect }
+/// Whether the interval of a difference excludes "no difference".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clarity {
+    /// It does.
+    Clear,
+    /// It would if the values were exact. They were rounded, and "no difference" is within what that hides.
+    Rounded,
+    /// It does not.
+    Open,
+}
+
+impl Clarity {
+    /// Returns the clarity of an interval, and of the one that allows for the rounding of the values.
+    pub fn of(excludes: bool, excludes_if_rounded: bool) -> Self {
+        match (excludes, excludes_if_rounded) {
+            (true, true) => Self::Clear,
+            (true, false) => Self::Rounded,
+            (false, _) => Self::Open,
+        }
     }
 }
 
@@ -61,38 +90,40 @@ pub fn welch_p(base: &[f64], challenger: &[f64], expected: f64) -> Option<f64> {
 }
 
 /// Decides whether a challenger differs from its baseline.
-pub fn decide(question: &Question, change: Option<Change>, better: Better) -> Decision {
-    match change {
-        Some(change) if question.is_rejected() && change.is_clear => {
-            if change.by.abs() < change.min_effect {
-                Decision::BelowMinEffect
-            } else if (change.by > 0.0) == (better == Better::Higher) {
-                Decision::Better
-            } else {
-                Decision::Worse
-            }
-        }
+pub fn decide(question: &Question, estimate: Estimate, better: Better) -> Decision {
+    let (is_greater, clarity, is_small) = match estimate {
+        Estimate::Change(change) => (change.by > 0.0, change.clarity, change.by.abs() < change.min_effect),
+        Estimate::NoRatio { is_greater, clarity } => (is_greater, clarity, false),
+    };
+    match clarity {
+        Clarity::Clear if question.is_rejected() && is_small => Decision::BelowMinEffect,
+        Clarity::Clear if question.is_rejected() && is_greater == (better == Better::Higher) => Decision::Better,
+        Clarity::Clear if question.is_rejected() => Decision::Worse,
+        Clarity::Rounded if question.is_rejected() => Decision::TooCoarse,
         _ if question.can_be_answered => Decision::NoDifference,
         _ => Decision::TooFew,
     }
 }
 
-/// Finds the leader among `sides`, where `decision(one, other)` compares two of them.
+/// Finds the leader among `sides`, where `decision(one, other)` compares two of them; none if one lacks the metric.
 ///
+/// `fewest` is the fewest repetitions of a pair that has too few.
 /// The leader is better than each of the others. That needs no further correction (Berger 1982, "Multiparameter
 /// hypothesis testing and acceptance sampling": a union of hypotheses is rejected only if all of them are).
-pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Decision, fewest: usize) -> Leader {
+pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Option<Decision>, fewest: usize) -> Leader {
     if sides < 2 {
         return Leader::Alone;
     }
     let others = |one: usize| (0..sides).filter(move |other| *other != one);
-    let beats_all = |one: &usize| others(*one).all(|other| decision(*one, other) == Decision::Better);
-    let has = |wanted: Decision| (0..sides).any(|one| others(one).any(|other| decision(one, other) == wanted));
+    let beats_all = |one: &usize| others(*one).all(|other| decision(*one, other) == Some(Decision::Better));
+    let has = |wanted: Option<Decision>| (0..sides).any(|one| others(one).any(|other| decision(one, other) == wanted));
     match (0..sides).find(beats_all) {
         Some(one) => Leader::Of(one),
-        None if has(Decision::NotComparable) => Leader::NotComparable,
-        None if has(Decision::NotInTurn) => Leader::NotInTurn,
-        None if has(Decision::TooFew) => Leader::TooFew(fewest),
+        None if has(Some(Decision::NotComparable)) => Leader::NotComparable,
+        None if has(None) => Leader::Missing,
+        None if has(Some(Decision::NotInTurn)) => Leader::NotInTurn,
+        None if has(Some(Decision::TooFew)) => Leader::TooFew(fewest),
+        None if has(Some(Decision::TooCoarse)) => Leader::TooCoarse,
         None => Leader::Unclear,
     }
 }
@@ -101,22 +132,25 @@ pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Decision, fewest: u
 mod tests {
     use super::*;
 
-    const SURE: Question = Question { p: 0.001, corrected: 0.01, level: 0.005, can_be_answered: true };
-    const UNSURE: Question = Question { p: 0.02, corrected: 0.2, level: 0.005, can_be_answered: true };
+    const SURE: Question =
+        Question { p: 0.001, corrected: 0.01, level: 0.005, level_among_related: 0.005, can_be_answered: true };
+    const UNSURE: Question =
+        Question { p: 0.02, corrected: 0.2, level: 0.005, level_among_related: 0.005, can_be_answered: true };
 
-    fn change(by: f64, is_clear: bool) -> Change {
-        Change { by, is_clear, min_effect: 0.01 }
+    fn change(by: f64, is_clear: bool) -> Estimate {
+        let clarity = Clarity::of(is_clear, is_clear);
+        Estimate::Change(Change { by, clarity, min_effect: 0.01 })
     }
 
     #[test]
     fn a_winner_needs_test_interval_and_minimum_effect() {
-        assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Higher), Decision::Better);
-        assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Lower), Decision::Worse);
-        assert_eq!(decide(&SURE, Some(change(-0.2, true)), Better::Lower), Decision::Better);
-        for (question, change) in [(UNSURE, Some(change(0.2, true))), (SURE, Some(change(0.2, false))), (SURE, None)] {
+        assert_eq!(decide(&SURE, change(0.2, true), Better::Higher), Decision::Better);
+        assert_eq!(decide(&SURE, change(0.2, true), Better::Lower), Decision::Worse);
+        assert_eq!(decide(&SURE, change(-0.2, true), Better::Lower), Decision::Better);
+        for (question, change) in [(UNSURE, change(0.2, true)), (SURE, change(0.2, false))] {
             assert_eq!(decide(&question, change, Better::Higher), Decision::NoDifference, "{question:?} {change:?}");
         }
-        assert_eq!(decide(&SURE, Some(change(0.009, true)), Better::Higher), Decision::BelowMinEffect);
+        assert_eq!(decide(&SURE, change(0.009, true), Better::Higher), Decision::BelowMinEffect);
     }
 
     #[test]
@@ -125,8 +159,8 @@ mod tests {
         let failing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005];
         let by = points(&base, &failing).expect("a difference");
         assert!((by - 0.035 / 15.0).abs() < 1e-12);
-        let change = Change { by, is_clear: true, min_effect: 0.001 };
-        assert_eq!(decide(&SURE, Some(change), Better::Lower), Decision::Worse);
+        let change = Estimate::Change(Change { by, clarity: Clarity::Clear, min_effect: 0.001 });
+        assert_eq!(decide(&SURE, change, Better::Lower), Decision::Worse);
         assert_eq!(points(&[], &failing), None);
     }
 
@@ -143,19 +177,37 @@ mod tests {
     }
 
     #[test]
+    fn the_absence_of_a_ratio_is_not_the_absence_of_a_difference() {
+        let zeros = |is_greater, clarity| Estimate::NoRatio { is_greater, clarity };
+        assert_eq!(decide(&SURE, zeros(true, Clarity::Clear), Better::Lower), Decision::Worse);
+        assert_eq!(decide(&SURE, zeros(false, Clarity::Clear), Better::Lower), Decision::Better);
+        assert_eq!(decide(&UNSURE, zeros(true, Clarity::Clear), Better::Lower), Decision::NoDifference);
+        assert_eq!(decide(&SURE, zeros(true, Clarity::Rounded), Better::Lower), Decision::TooCoarse);
+    }
+
+    #[test]
+    fn what_rounding_hides_is_not_decided() {
+        let rounded = Estimate::Change(Change { by: 0.5, clarity: Clarity::of(true, false), min_effect: 0.01 });
+        assert_eq!(decide(&SURE, rounded, Better::Lower), Decision::TooCoarse);
+        assert_eq!(Clarity::of(false, true), Clarity::Open);
+    }
+
+    #[test]
     fn unanswerable_questions_have_too_few_repetitions() {
-        let question = Question { p: 0.1, corrected: 1.0, level: 0.05, can_be_answered: false };
-        assert_eq!(decide(&question, Some(change(5.0, true)), Better::Higher), Decision::TooFew);
+        let question =
+            Question { p: 0.1, corrected: 1.0, level: 0.05, level_among_related: 0.05, can_be_answered: false };
+        assert_eq!(decide(&question, change(5.0, true), Better::Higher), Decision::TooFew);
     }
 
     #[test]
     fn a_leader_is_better_than_all_others() {
         use Decision::{Better, NoDifference as None, NotInTurn, TooFew, Worse};
-        let of = |table: [[Decision; 3]; 3]| lead(3, move |one, other| table[one][other], 4);
+        let of = |table: [[Decision; 3]; 3]| lead(3, move |one, other| Some(table[one][other]), 4);
         assert_eq!(of([[None, Worse, None], [Better, None, Better], [None, Worse, None]]), Leader::Of(1));
         assert_eq!(of([[None; 3]; 3]), Leader::Unclear);
         assert_eq!(of([[None, Better, TooFew], [Worse, None, TooFew], [TooFew; 3]]), Leader::TooFew(4));
         assert_eq!(of([[None, Better, NotInTurn], [Worse, None, TooFew], [NotInTurn; 3]]), Leader::NotInTurn);
-        assert_eq!(lead(1, |_, _| None, 1), Leader::Alone);
+        assert_eq!(lead(1, |_, _| Some(None), 1), Leader::Alone);
+        assert_eq!(lead(3, |one, _| (one < 2).then_some(None), 1), Leader::Missing);
     }
 }

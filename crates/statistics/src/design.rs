@@ -10,12 +10,13 @@
 //! stratum: only the difference within it counts. The aligned ranks of such strata order all 2ⁿ assignments of signs
 //! as Wilcoxon's signed-rank test does, with the scores 2r − 1 instead of r.
 //!
-//! Cells that no experiment measured together are [`Design::Apart`]: their difference includes the variation between
-//! the experiments.
+//! All others are [`Design::Apart`]: cells of different experiments, and those of one experiment that share no block, as a
+//! version that was added on another day. Their difference includes that of the times. Only two machines that take the
+//! blocks of an experiment in turn may be compared without a common block.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{Block, Stratum, describe::median};
+use super::{Stratum, describe::median};
 
 /// From this many blocks on runs are compared within pairs of blocks.
 pub const MIN_FOR_STRATA: usize = 6;
@@ -44,12 +45,20 @@ pub enum Design {
     InTurn {
         /// Runs of both sides, grouped by exchangeability.
         strata: Vec<Stratum>,
-        /// The blocks that were compared: those of both sides, or of the baseline and then of the other side.
-        blocks: Vec<Block>,
+        /// Where their values were measured.
+        places: Places,
     },
-    /// Measured in different experiments.
+    /// Measured at different times.
     Apart,
 }
+
+/// An experiment and a block of it.
+pub type Block = (String, u32);
+
+/// The blocks of the values of each stratum: those of the baseline and those of the other side.
+///
+/// Metrics with equal places can be permuted together, as their strata hold values of the same runs.
+pub type Places = Vec<[Vec<Block>; 2]>;
 
 /// Experiment and block.
 type Place<'a> = (&'a str, u32);
@@ -58,18 +67,22 @@ type Place<'a> = (&'a str, u32);
 pub fn design(base: &[Observation], other: &[Observation]) -> Design {
     let (bases, others) = (by_block(base), by_block(other));
     let complete: Vec<Place> = bases.keys().filter(|place| others.contains_key(*place)).copied().collect();
-    if !complete.is_empty() {
-        let blocks = complete.iter().map(|(experiment, block)| ((*experiment).to_owned(), *block)).collect();
-        return Design::InTurn { strata: strata(&complete, &bases, &others), blocks };
+    let strata: Vec<[Vec<Place>; 2]> = match complete.as_slice() {
+        [] => match in_alternate_blocks(&bases, &others) {
+            Some(strata) => strata,
+            None => return Design::Apart,
+        },
+        complete => strata(complete, &bases, &others).map(|blocks| [blocks.to_vec(), blocks.to_vec()]).collect(),
+    };
+    let values = |side: &Side, places: &[Place]| places.iter().map(|place| side[place].value).collect();
+    let named = |places: &[Place]| places.iter().map(|(name, block)| ((*name).to_owned(), *block)).collect();
+    Design::InTurn {
+        strata: strata
+            .iter()
+            .map(|[one, two]| Stratum { base: values(&bases, one), other: values(&others, two) })
+            .collect(),
+        places: strata.iter().map(|[one, two]| [named(one), named(two)]).collect(),
     }
-    // One machine measures the odd blocks and another the even ones: in turn, but never in one block.
-    if is_balanced(base, other) {
-        let values = |side: &[Observation]| side.iter().map(|one| one.value).collect();
-        let block = |one: &Observation| Some((one.experiment?.to_owned(), one.block));
-        let blocks = base.iter().chain(other).filter_map(block).collect();
-        return Design::InTurn { strata: vec![Stratum { base: values(base), other: values(other) }], blocks };
-    }
-    Design::Apart
 }
 
 /// Measurement of one side in a block.
@@ -79,7 +92,10 @@ struct SideValue<'a> {
     paired: bool,
 }
 
-fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, SideValue<'a>> {
+/// The measurements of one side by place.
+type Side<'a> = BTreeMap<Place<'a>, SideValue<'a>>;
+
+fn by_block<'a>(side: &[Observation<'a>]) -> Side<'a> {
     let mut all: BTreeMap<Place, Vec<&Observation>> = BTreeMap::new();
     for one in side.iter().filter(|one| one.interleaved) {
         if let Some(experiment) = one.experiment {
@@ -94,38 +110,35 @@ fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, SideValue<'a>> 
     all.into_iter().filter_map(|(place, runs)| Some((place, measured(runs)?))).collect()
 }
 
-fn strata(complete: &[Place], bases: &BTreeMap<Place, SideValue>, others: &BTreeMap<Place, SideValue>) -> Vec<Stratum> {
-    let stratum = |places: &[Place]| Stratum {
-        base: places.iter().map(|place| bases[place].value).collect(),
-        other: places.iter().map(|place| others[place].value).collect(),
-    };
-    if complete.iter().any(|place| bases[place].paired || others[place].paired) {
-        return complete.chunks(1).map(stratum).collect();
-    }
-    if complete.len() < MIN_FOR_STRATA {
-        return vec![stratum(complete)];
-    }
-    let pair = |(experiment, block): &Place| ((*experiment).to_owned(), block.saturating_sub(1) / 2);
-    let agents = |place: &Place| (bases[place].agent, others[place].agent);
-    let belong = |one: &Place, next: &Place| pair(one) == pair(next) && agents(one) == agents(next);
-    complete.chunk_by(belong).map(stratum).collect()
+/// Groups the common blocks into strata.
+fn strata<'p, 'a>(
+    complete: &'p [Place<'a>],
+    bases: &'p Side<'a>,
+    others: &'p Side<'a>,
+) -> impl Iterator<Item = &'p [Place<'a>]> {
+    let is_paired = complete.iter().any(|place| bases[place].paired || others[place].paired);
+    let is_one = !is_paired && complete.len() < MIN_FOR_STRATA;
+    let pair = |(experiment, block): &Place<'a>| (*experiment, block.saturating_sub(1) / 2);
+    let agents = |place: &Place<'a>| (bases[place].agent, others[place].agent);
+    complete.chunk_by(move |one, next| is_one || !is_paired && pair(one) == pair(next) && agents(one) == agents(next))
 }
 
-/// Whether both sides have the same share of their runs in each experiment.
-fn is_balanced(base: &[Observation], other: &[Observation]) -> bool {
-    let shares = |side: &[Observation]| -> Option<BTreeMap<String, usize>> {
-        let mut counts = BTreeMap::new();
-        for one in side {
-            *counts.entry(one.experiment.filter(|_| one.interleaved)?.to_owned()).or_default() += 1;
-        }
-        Some(counts)
+/// Returns a stratum for each experiment if two machines took its blocks in turn, one for each side.
+fn in_alternate_blocks<'a>(bases: &Side<'a>, others: &Side<'a>) -> Option<Vec<[Vec<Place<'a>>; 2]>> {
+    let only_agent = |side: &Side<'a>| {
+        let agent = side.values().next()?.agent?;
+        side.values().all(|one| one.agent == Some(agent)).then_some(agent)
     };
-    let (Some(one), Some(two)) = (shares(base), shares(other)) else { return false };
-    let all: BTreeSet<&String> = one.keys().chain(two.keys()).collect();
-    let of = |counts: &BTreeMap<String, usize>, name: &String| counts.get(name).copied().unwrap_or(0);
-    !base.is_empty()
-        && !other.is_empty()
-        && all.iter().all(|name| of(&one, name) * other.len() == of(&two, name) * base.len())
+    (only_agent(bases)? != only_agent(others)?).then_some(())?;
+    let mut places: Vec<(Place, bool)> = bases.keys().map(|place| (*place, true)).collect();
+    places.extend(others.keys().map(|place| (*place, false)));
+    places.sort_unstable();
+    let of_experiment = |own: &[(Place<'a>, bool)]| {
+        let side = |is_base: bool| own.iter().filter(|(_, of)| *of == is_base).map(|(place, _)| *place).collect();
+        let is_in_turn = own.len() > 1 && own.windows(2).all(|two| two[0].1 != two[1].1);
+        is_in_turn.then(|| [side(true), side(false)])
+    };
+    places.chunk_by(|(one, _), (next, _)| one.0 == next.0).map(of_experiment).collect()
 }
 
 #[cfg(test)]
@@ -167,7 +180,9 @@ mod tests {
         base.remove(2);
         let found = design(&base, &side("e", 1..=8, 9.0));
         assert_eq!(sizes(&found), [(2, 2), (1, 1), (2, 2), (2, 2)]);
-        assert!(matches!(found, Design::InTurn { blocks, .. } if blocks.len() == 7));
+        assert!(
+            matches!(found, Design::InTurn { places, .. } if places.iter().map(|[base, _]| base.len()).sum::<usize>() == 7)
+        );
     }
 
     #[test]
@@ -184,7 +199,7 @@ mod tests {
         let base = [side("monday", 1..=5, 0.0), side("tuesday", 1..=4, 0.0)].concat();
         let found = design(&base, &side("tuesday", 1..=4, 9.0));
         assert_eq!(sizes(&found), [(4, 4)]);
-        assert!(matches!(found, Design::InTurn { blocks, .. } if blocks[0] == ("tuesday".to_owned(), 1)));
+        assert!(matches!(found, Design::InTurn { places, .. } if places[0][0][0] == ("tuesday".to_owned(), 1)));
         assert_eq!(design(&side("monday", 1..=9, 0.0), &side("tuesday", 1..=9, 9.0)), Design::Apart);
     }
 
@@ -201,11 +216,25 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_alternate_by_block_are_compared_only_in_equal_shares() {
-        let odd = |experiment: &'static str| vec![at(experiment, 1, 1.0), at(experiment, 3, 2.0)];
-        let even = |experiment: &'static str| vec![at(experiment, 2, 1.0), at(experiment, 4, 2.0)];
-        assert_eq!(sizes(&design(&[odd("e"), odd("f")].concat(), &[even("e"), even("f")].concat())), [(4, 4)]);
-        let uneven = [odd("e"), odd("f"), vec![at("e", 5, 1.0)]].concat();
-        assert_eq!(design(&uneven, &[even("e"), even("f")].concat()), Design::Apart);
+    fn sides_of_one_experiment_without_a_common_block_are_apart() {
+        assert_eq!(design(&side("e", 1..=5, 0.0), &side("e", 6..=10, 9.0)), Design::Apart, "a version added later");
+        let every_second = |first: usize| -> Vec<Observation<'static>> {
+            side("e", 1..=8, 0.0).into_iter().skip(first).step_by(2).collect()
+        };
+        assert_eq!(design(&every_second(0), &every_second(1)), Design::Apart, "one machine measured both");
+    }
+
+    #[test]
+    fn two_machines_that_take_blocks_in_turn_are_a_stratum_for_each_experiment() {
+        let on = |agent: &'static str, experiment: &'static str, blocks: &[u32]| -> Vec<Observation<'static>> {
+            let run = |block: &u32| Observation { agent: Some(agent), ..at(experiment, *block, 1.0) };
+            blocks.iter().map(run).collect()
+        };
+        let odd = [on("a", "e", &[1, 3]), on("a", "f", &[1, 3, 5])].concat();
+        let even = [on("b", "e", &[2, 4]), on("b", "f", &[2, 4])].concat();
+        assert_eq!(sizes(&design(&odd, &even)), [(2, 2), (3, 2)]);
+        let halves = (on("a", "e", &[1, 2, 3]), on("b", "e", &[4, 5, 6]));
+        assert_eq!(design(&halves.0, &halves.1), Design::Apart, "one after the other");
+        assert_eq!(design(&odd, &on("b", "e", &[2, 4])), Design::Apart, "an experiment without the other machine");
     }
 }

@@ -47,6 +47,15 @@ impl Effect {
         Self { low: self.low.map(|low| low.min(1.0)), high: self.high.map(|high| high.max(1.0)), ..self }
     }
 
+    /// The same with an interval that allows for rounded values: from that of the lowest possible ratios to that of the
+    /// highest ones. Without a ratio it has no end.
+    #[must_use]
+    pub fn rounded(self, lowest: Option<Self>, highest: Option<Self>) -> Self {
+        let low = self.low.zip(lowest.and_then(|effect| effect.low)).map(|(own, low)| own.min(low));
+        let high = self.high.zip(highest.and_then(|effect| effect.high)).map(|(own, high)| own.max(high));
+        Self { low, high, ..self }
+    }
+
     /// The width of the interval, as a share of the baseline.
     pub fn width(&self) -> Option<f64> {
         Some(self.high? - self.low?)

@@ -96,10 +96,10 @@ pub(crate) struct Family {
 impl Family {
     /// Computes all statistics of metrics with these weights. The strata of all metrics must have the same shape.
     pub(crate) fn new(metrics: &[(&[Stratum], f64)], known: &mut Assignments) -> Self {
-        let shape: Shape = metrics
-            .first()
-            .map(|(strata, _)| strata.iter().map(|one| (one.other.len(), one.base.len())).collect())
-            .unwrap_or_default();
+        let shape_of =
+            |strata: &[Stratum]| strata.iter().map(|one| (one.other.len(), one.base.len())).collect::<Shape>();
+        let shape = metrics.first().map(|(strata, _)| shape_of(strata)).unwrap_or_default();
+        debug_assert!(metrics.iter().all(|(strata, _)| shape_of(strata) == shape), "equal places have equal shapes");
         let chosen: usize = shape.iter().map(|(other, _)| other).sum();
         let (assignments, is_complete) = known.0.entry(shape).or_insert_with_key(|shape| assignments(shape));
         let member = |(strata, weight): &(&[Stratum], f64)| member(strata, *weight, assignments, chosen);

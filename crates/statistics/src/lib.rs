@@ -38,10 +38,10 @@ pub mod steadiness;
 
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};
 pub use change_points::change_points;
-pub use correction::{Block, Count, Evidence, Question, Test, correct, count};
-pub use decision::{Change, decide, lead, points, welch_margin, welch_p};
+pub use correction::{Count, Evidence, Question, Test, correct, count};
+pub use decision::{Change, Clarity, Estimate, decide, lead, points, welch_margin, welch_p};
 pub use describe::{Spread, spread};
-pub use design::{Design, MIN_FOR_STRATA, Observation, design};
+pub use design::{Design, MIN_FOR_STRATA, Observation, Places, design};
 pub use effect::{Effect, effect};
 pub use noise::{Noise, noise};
 pub use rank_test::{RankTest, Stratum, rank_test};
@@ -80,6 +80,8 @@ pub enum Decision {
     NoDifference,
     /// Too few repetitions to decide.
     TooFew,
+    /// The values differ, but by less than their rounding can hide.
+    TooCoarse,
     /// Cannot say: not measured in turn, and too few past experiments.
     NotInTurn,
     /// Not compared, because the runs differ in more than what is compared.
@@ -111,8 +113,10 @@ pub enum Leader {
     Of(usize),
     /// No side.
     Unclear,
-    /// A side has too few repetitions; the value is the fewest.
+    /// A pair has too few repetitions; the value is the fewest that were compared.
     TooFew(usize),
+    /// Values differ by less than their rounding can hide.
+    TooCoarse,
     /// Cannot say: not all were measured in turn.
     NotInTurn,
     /// There are fewer than two sides.

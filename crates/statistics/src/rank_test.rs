@@ -52,6 +52,8 @@ pub struct RankTest {
     pub untied_p: f64,
     /// Whether all values of both sides are equal.
     pub is_flat: bool,
+    /// By how much the ranks of the other side exceed the expected sum: above 0 its values are greater.
+    pub excess: f64,
 }
 
 /// Tests two sides. None if one has no values.
@@ -61,10 +63,10 @@ pub fn rank_test(strata: &[Stratum]) -> Option<RankTest> {
     let values = || strata.iter().flat_map(|stratum| stratum.base.iter().chain(&stratum.other));
     let first = *values().next()?;
     if values().all(|value| (value - first).abs() <= TIE) {
-        return Some(RankTest { p: 1.0, untied_p, is_flat: true });
+        return Some(RankTest { p: 1.0, untied_p, is_flat: true, excess: 0.0 });
     }
     let reference = Reference::new(&ranked);
-    Some(RankTest { p: reference.p(&ranked), untied_p, is_flat: false })
+    Some(RankTest { p: reference.p(&ranked), untied_p, is_flat: false, excess: ranked.sum() - ranked.mean() })
 }
 
 /// The test at different shifts. Caches distributions, as most shifts do not change the ranks.

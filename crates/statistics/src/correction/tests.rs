@@ -5,7 +5,12 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use super::*;
 
 fn apart(pair: usize, is_primary: bool, p: f64) -> Test {
-    Test { pair, blocks: Vec::new(), is_primary, evidence: Evidence::Apart(p) }
+    Test { pair, places: Vec::new(), is_primary, evidence: Evidence::Apart(p) }
+}
+
+/// The places of two sides that were measured in the same blocks.
+fn in_blocks(blocks: std::ops::RangeInclusive<u32>) -> Places {
+    blocks.map(|block| [(); 2].map(|()| vec![("e".to_owned(), block)])).collect()
 }
 
 fn corrected(tests: &[Test]) -> Vec<f64> {
@@ -18,7 +23,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
 
 /// A pair of cells with `blocks` repetitions; each metric has a factor and noise of its own.
 fn pair(number: usize, blocks: u32, factors: &[f64], noise: f64, random: &mut StdRng) -> Vec<Test> {
-    let own: Vec<Block> = (1..=blocks).map(|block| ("e".to_owned(), block)).collect();
+    let places = in_blocks(1..=blocks);
     let metric = |(place, factor): (usize, &f64)| {
         let mut side = |level: f64| -> Vec<f64> {
             (0..blocks).map(|_| level.ln() + noise * (random.random::<f64>() - 0.5)).collect()
@@ -31,7 +36,7 @@ fn pair(number: usize, blocks: u32, factors: &[f64], noise: f64, random: &mut St
             both.map(|(base, other)| Stratum { base: base.to_vec(), other: other.to_vec() }).collect()
         };
         let evidence = Evidence::in_turn(strata).expect("two sides");
-        Test { pair: number, blocks: own.clone(), is_primary: place == 0, evidence }
+        Test { pair: number, places: places.clone(), is_primary: place == 0, evidence }
     };
     factors.iter().enumerate().map(metric).collect()
 }
@@ -109,7 +114,7 @@ fn three_repetitions_and_unanswerable_questions_are_named() {
     let mut random = StdRng::seed_from_u64(4);
     let questions = correct(&pair(0, 3, &[3.0, 1.0], 0.01, &mut random), ALPHA);
     assert!(questions.iter().all(|question| !question.can_be_answered && !question.is_rejected()), "{questions:?}");
-    let flat = |pair| Test { pair, blocks: Vec::new(), is_primary: true, evidence: Evidence::Flat(0.001) };
+    let flat = |pair| Test { pair, places: Vec::new(), is_primary: true, evidence: Evidence::Flat(0.001) };
     let tests = [flat(0), apart(1, true, 0.02), flat(2)];
     let questions = correct(&tests, ALPHA);
     assert!((questions[1].corrected - 0.02).abs() < 1e-12);
@@ -142,7 +147,7 @@ fn equal_cells_rarely_differ() {
 
 /// All pairs of cells with five metrics, of which two are related.
 fn shared_baseline(blocks: usize, cells: usize, random: &mut StdRng) -> Vec<Test> {
-    let own: Vec<Block> = (1..=5).map(|block| ("e".to_owned(), block)).collect();
+    let places = in_blocks(1..=5);
     let mut draw = || (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
     let values: Vec<Vec<[f64; 5]>> = (0..cells)
         .map(|_| {
@@ -166,7 +171,7 @@ fn shared_baseline(blocks: usize, cells: usize, random: &mut StdRng) -> Vec<Test
                 both.map(|(base, other)| Stratum { base: base.to_vec(), other: other.to_vec() }).collect()
             };
             let evidence = Evidence::in_turn(strata).expect("two sides");
-            tests.push(Test { pair: one * cells + other, blocks: own.clone(), is_primary: metric == 0, evidence });
+            tests.push(Test { pair: one * cells + other, places: places.clone(), is_primary: metric == 0, evidence });
         }
     }
     tests
