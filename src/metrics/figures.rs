@@ -132,9 +132,30 @@ impl From<&summary::Figures> for Figures {
             checks_failed: summary.checks_failed,
             thresholds: summary.thresholds,
             thresholds_failed: summary.thresholds_failed,
+            resolution: resolution(summary.resolution),
             ..Self::default()
         }
     }
+}
+
+/// Returns the resolution of a summary by metric.
+fn resolution(of: summary::Resolution) -> BTreeMap<Metric, f64> {
+    let summary::Resolution { latency, .. } = of;
+    let all = [
+        (Metric::Rps, of.rps),
+        (Metric::AvgMs, latency.avg_ms),
+        (Metric::P50Ms, latency.p50_ms),
+        (Metric::P90Ms, latency.p90_ms),
+        (Metric::P95Ms, latency.p95_ms),
+        (Metric::P99Ms, latency.p99_ms),
+        (Metric::P999Ms, latency.p999_ms),
+        (Metric::MaxMs, latency.max_ms),
+        (Metric::ReceivedPerS, of.received_per_s),
+        (Metric::MinMs, latency.min_ms),
+        (Metric::TtfbP95Ms, of.ttfb_p95_ms),
+        (Metric::MeasuredS, of.measured_ms.map(|ms| ms / 1e3)),
+    ];
+    all.into_iter().filter_map(|(metric, error)| Some((metric, error?))).collect()
 }
 
 impl Figures {
@@ -145,7 +166,7 @@ impl Figures {
         if let Some(Value::Object(work)) = known.get_mut("work") {
             work.retain(|_, figure| !figure.is_null());
         }
-        known.retain(|_, figure| !figure.is_null() && figure.as_object().is_none_or(|work| !work.is_empty()));
+        known.retain(|_, figure| !figure.is_null() && figure.as_object().is_none_or(|inner| !inner.is_empty()));
         (!known.is_empty()).then(|| serde_json::to_string(known)).transpose()
     }
 
@@ -165,7 +186,8 @@ pub(crate) mod tests {
     pub fn all_known() -> Figures {
         let known =
             known(&serde_json::to_value(Figures::default()).expect("JSON"), &|name, value| json!({ name: value }));
-        serde_json::from_value(known).expect("figures")
+        let figures: Figures = serde_json::from_value(known).expect("figures");
+        Figures { resolution: [(Metric::P50Ms, 0.123_456_789_012_345_67)].into(), ..figures }
     }
 
     fn known(unknown: &Value, within: &dyn Fn(&str, Value) -> Value) -> Value {

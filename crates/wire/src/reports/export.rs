@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::json::Node;
 use super::{builtin, groups, names, values};
 use crate::reports::metrics::read_metrics;
-use crate::reports::summary::{Contains, Kind, Metric, Shape, Summary, Threshold};
+use crate::reports::summary::{Contains, Kind, Metric, Resolution, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place};
 
 pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'de>)]) -> Result<Summary, Fault> {
@@ -18,6 +18,7 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
         metrics: read_metrics(metrics, metric)?,
         root: groups::root(document)?,
         negative_minima: Vec::new(),
+        resolution: Resolution::default(),
         stated: None,
         warnings: Vec::new(),
     })

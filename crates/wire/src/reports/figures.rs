@@ -70,6 +70,9 @@ pub struct Figures {
     /// Times whose minimum is negative, so that it is unknown.
     #[serde(default)]
     pub negative_minima: Vec<String>,
+    /// How far rounded values may be from those that were measured.
+    #[serde(default)]
+    pub resolution: Resolution,
     /// Warnings of the reader of the file.
     #[serde(default)]
     pub warnings: Vec<Warning>,
@@ -133,6 +136,32 @@ pub struct Latency {
     pub max_ms: Option<f64>,
 }
 
+/// How far rounded values may be from those that were measured, each in its unit. Absent if that is less than a thousandth
+/// of the value, or unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resolution {
+    /// Of requests per second.
+    pub rps: Option<f64>,
+    /// Of the duration, milliseconds.
+    pub measured_ms: Option<f64>,
+    /// Of the latency of all requests.
+    pub latency: Latency,
+    /// Of the 95th percentile of the time to the first byte, milliseconds.
+    pub ttfb_p95_ms: Option<f64>,
+    /// Of bytes received per second.
+    pub received_per_s: Option<f64>,
+}
+
+/// Share of a value from which on an error is stated.
+const COARSE: f64 = 1e-3;
+
+impl Resolution {
+    /// Returns an error that is stated.
+    pub fn of(value: f64, error: f64) -> Option<f64> {
+        (error > COARSE * value.abs()).then_some(error)
+    }
+}
+
 impl Summary {
     /// Returns the main metrics of a parsed summary (see [`parse`](crate::reports::read::parse)), by k6's time of the
     /// test.
@@ -191,6 +220,7 @@ impl Summary {
             thresholds_failed: Some(number_of(thresholds().filter(|passed| !passed))),
             thresholds: Some(number_of(thresholds())),
             negative_minima: self.negative_minima.clone(),
+            resolution: self.resolution,
             warnings: self.warnings.clone(),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::json::{Node, required};
 use super::{groups, names, values};
 use crate::reports::metrics::read_metrics;
-use crate::reports::summary::{Contains, Kind, Metric, Shape, Summary, Threshold};
+use crate::reports::summary::{Contains, Kind, Metric, Resolution, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};
 
 /// Whether metrics have this shape, judged by one of them.
@@ -27,6 +27,7 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
         metrics: read_metrics(metrics, |_, node, place| metric(node, place))?,
         root: groups::root(document)?,
         negative_minima: Vec::new(),
+        resolution: Resolution::default(),
         stated: None,
         warnings: Vec::new(),
     })

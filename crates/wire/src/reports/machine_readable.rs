@@ -8,7 +8,7 @@ use super::json::{Node, required};
 use super::{groups, names, values};
 use crate::reports::handle_summary;
 use crate::reports::metrics::not_too_many;
-use crate::reports::summary::{Check, Group, Kind, Metric, Shape, Summary};
+use crate::reports::summary::{Check, Group, Kind, Metric, Resolution, Shape, Summary};
 use crate::reports::validate::{Fault, Place, ShortNumber};
 
 /// Corresponds to the rate `checks` of the other shapes.
@@ -49,6 +49,7 @@ pub(super) fn read(document: &Node<'_>, results: &Node<'_>) -> Result<Summary, F
         metrics,
         root,
         negative_minima: Vec::new(),
+        resolution: Resolution::default(),
         stated: None,
         warnings: Vec::new(),
     })

@@ -6,7 +6,7 @@ use crate::reports::check::DURATION_MS;
 use crate::reports::formats::{self, table_csv};
 use crate::reports::report::{Generated, Latencies, Model, Population, Report};
 use crate::reports::summary::{
-    Between, Connections, Contains, Figures, Group, Kind, Latency, Metric, OtherTool, Shape, Summary,
+    Between, Connections, Contains, Figures, Group, Kind, Latency, Metric, OtherTool, Resolution, Shape, Summary,
 };
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place, ShortNumber};
@@ -33,7 +33,8 @@ impl Report {
     /// Fails if they are not: without them there is nothing to compare.
     pub fn figures(&self) -> Result<Figures, Fault> {
         if let Some(summary) = &self.summary {
-            return Ok(Figures { warnings: self.warnings.clone(), ..summary.figures() });
+            let resolution = self.resolution(self.rate_per_s.unwrap_or_default());
+            return Ok(Figures { resolution, warnings: self.warnings.clone(), ..summary.figures() });
         }
         let duration_ms = self.duration.map(|time| time.ms);
         let (requests, rps, measured_ms) = match (self.requests, self.rate_per_s, duration_ms) {
@@ -50,9 +51,10 @@ impl Report {
             let what = format!("{requests} at {} requests/s take no plausible time", ShortNumber(rps));
             return Err(Place::root("the requests").fault(what));
         }
+        let ms = |latencies| latency(latencies, |time| Some(time.ms));
         let (latency, ok_latency) = match self.latency.of {
-            Population::Successful => (Latency::default(), latency(&self.latency)),
-            Population::All | Population::Responses => (latency(&self.latency), latency(&self.ok_latency)),
+            Population::Successful => (Latency::default(), ms(&self.latency)),
+            Population::All | Population::Responses => (ms(&self.latency), ms(&self.ok_latency)),
         };
         let Generated { connections, connect_errors, model, .. } = self.load;
         let open = self.load.open();
@@ -74,9 +76,25 @@ impl Report {
             vus_max: open,
             connections: connections.zip(connect_errors).map(|(requested, failed)| Connections { requested, failed }),
             closed_connections: open.filter(|_| model == Some(Model::Closed) && is_exact(&self.latency)),
+            resolution: self.resolution(rps),
             warnings: self.warnings.clone(),
             ..Figures::default()
         })
+    }
+
+    /// Returns how far the values of this report may be from those that were measured, at this rate.
+    fn resolution(&self, rps: f64) -> Resolution {
+        let coarse = |time: Time| Resolution::of(time.ms, time.error_ms);
+        let is_of_all = self.latency.of != Population::Successful;
+        let of_duration = self.duration.filter(|time| time.ms > 0.0).map_or(0.0, |time| time.error_ms / time.ms);
+        let rate_error = if self.rate_per_s.is_some() { self.rate_error_per_s } else { rps * of_duration };
+        Resolution {
+            rps: Resolution::of(rps, rate_error),
+            measured_ms: self.duration.and_then(coarse),
+            latency: if is_of_all { latency(&self.latency, coarse) } else { Latency::default() },
+            ttfb_p95_ms: self.first_byte.percentile(95.0).and_then(coarse),
+            received_per_s: self.received_per_s.and_then(|rate| Resolution::of(rate, self.received_error_per_s)),
+        }
     }
 
     /// Checks the columns of a table that a person wrote: one of them may be of something else.
@@ -156,7 +174,8 @@ impl Report {
     /// Returns what a page shows of the report: k6's own summary, or the values under neutral names.
     pub fn into_summary(mut self) -> Result<Summary, Fault> {
         if let Some(summary) = self.summary.take() {
-            return Ok(Summary { warnings: self.warnings, ..*summary });
+            let resolution = self.resolution(self.rate_per_s.unwrap_or_default());
+            return Ok(Summary { resolution, warnings: self.warnings, ..*summary });
         }
         let figures = self.figures()?;
         self.failed = figures.failed;
@@ -167,6 +186,7 @@ impl Report {
             metrics: self.metrics(),
             root: Group::default(),
             negative_minima: Vec::new(),
+            resolution: figures.resolution,
             stated: Some(Box::new(figures)),
             warnings: self.warnings.clone(),
         })
@@ -238,17 +258,17 @@ fn trend(latency: &Latencies) -> Metric {
     metric
 }
 
-fn latency(latency: &Latencies) -> Latency {
-    let ms = |time: Option<Time>| time.map(|time| time.ms);
-    let percentile = |percent| ms(latency.percentile(percent));
+/// Returns the same of each of the latencies.
+fn latency(latency: &Latencies, of: impl Fn(Time) -> Option<f64>) -> Latency {
+    let percentile = |percent| latency.percentile(percent).and_then(&of);
     Latency {
-        avg_ms: ms(latency.mean),
-        min_ms: ms(latency.min),
+        avg_ms: latency.mean.and_then(&of),
+        min_ms: latency.min.and_then(&of),
         p50_ms: percentile(50.0),
         p90_ms: percentile(90.0),
         p95_ms: percentile(95.0),
         p99_ms: percentile(99.0),
         p999_ms: percentile(99.9),
-        max_ms: ms(latency.max),
+        max_ms: latency.max.and_then(&of),
     }
 }

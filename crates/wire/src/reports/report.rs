@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::reports::summary::Summary;
-use crate::reports::time::Time;
+use crate::reports::time::{Printed, Time};
 use crate::reports::warning::Warning;
 use crate::series::Window;
 
@@ -53,12 +53,18 @@ pub struct Report {
     pub statuses: BTreeMap<String, u64>,
     /// Requests per second, as the tool reports them.
     pub rate_per_s: Option<f64>,
+    /// The largest rounding error of the rate, requests per second.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rate_error_per_s: f64,
     /// Bytes received: bodies, and heads if the tool counts them.
     pub received_bytes: Option<u64>,
     /// Bytes sent.
     pub sent_bytes: Option<u64>,
     /// Bytes received per second, if the tool rounds it separately from the sum.
     pub received_per_s: Option<f64>,
+    /// The largest rounding error of that rate, bytes per second.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub received_error_per_s: f64,
     /// Requests or iterations that were started, if the tool counts those that were not.
     pub starts: Option<u64>,
     /// Intended starts that never happened.
@@ -83,6 +89,11 @@ pub struct Report {
     pub summary: Option<Box<Summary>>,
     /// What a reader of the values has to know.
     pub warnings: Vec<Warning>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(error: &f64) -> bool {
+    *error == 0.0
 }
 
 /// How the load was generated.
@@ -206,6 +217,18 @@ pub enum Since {
     Due,
 }
 
+impl Report {
+    /// Sets the rate as the tool printed it.
+    pub fn set_rate(&mut self, Printed { value, error }: Printed) {
+        (self.rate_per_s, self.rate_error_per_s) = (Some(value), error);
+    }
+
+    /// Sets the bytes received per second as the tool printed them.
+    pub fn set_received(&mut self, Printed { value, error }: Printed) {
+        (self.received_per_s, self.received_error_per_s) = (Some(value), error);
+    }
+}
+
 impl Latencies {
     /// Returns a percentile.
     pub fn percentile(&self, percent: f64) -> Option<Time> {
@@ -218,6 +241,15 @@ impl Latencies {
         let known = percentiles.into_iter().filter_map(|(percent, time)| Some(Percentile { percent, time: time? }));
         self.percentiles.extend(known.filter(|one| (0.0..=100.0).contains(&one.percent)));
         self.percentiles.sort_by(|left, right| left.percent.total_cmp(&right.percent));
+        self
+    }
+
+    /// Returns the latencies of requests whose times have at least this error. A mean of many has less.
+    #[must_use]
+    pub fn at_least(mut self, error_ms: f64) -> Self {
+        let ends = [&mut self.min, &mut self.max].into_iter().flatten();
+        let all = ends.chain(self.percentiles.iter_mut().map(|one| &mut one.time));
+        all.for_each(|time| *time = time.at_least(error_ms));
         self
     }
 

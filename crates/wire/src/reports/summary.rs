@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::builtin;
-pub use crate::reports::figures::{Between, Connections, FailedCheck, Figures, Latency};
+pub use crate::reports::figures::{Between, Connections, FailedCheck, Figures, Latency, Resolution};
 pub use crate::reports::validate::Fault;
 use crate::reports::warning::Warning;
 
@@ -38,6 +38,9 @@ pub struct Summary {
     /// The main metrics of another tool, whose names mean nothing to k6.
     #[serde(skip)]
     pub stated: Option<Box<Figures>>,
+    /// How far its rounded values may be from those that were measured.
+    #[serde(skip)]
+    pub resolution: Resolution,
     /// Warnings of the reader of the file.
     #[serde(skip)]
     pub warnings: Vec<Warning>,

@@ -1,4 +1,4 @@
-//! Times with their rounding error. Pure.
+//! Printed numbers and times with their rounding error. Pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,10 +57,8 @@ impl Time {
 
     /// Parses a number with decimals in a unit of `of_ms` milliseconds: `0.0013` of a second.
     pub fn decimal(text: &str, of_ms: f64) -> Option<Self> {
-        let value: f64 = number(text)?;
-        let decimals = text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
-        let step = of_ms * 10_f64.powi(-i32::try_from(decimals).ok()?);
-        Some(Self { error_ms: step / 2.0, ..Self::of(value, of_ms) })
+        let Printed { value, error } = printed(text)?;
+        Some(Self { error_ms: error * of_ms, ..Self::of(value, of_ms) })
     }
 
     /// Parses a time with its unit: `850.00us`, `1.50m`, `0.0013 secs`, `1m2.5s`, `2h3m4s`.
@@ -93,16 +91,47 @@ impl Time {
     /// Returns the time with at least this relative error.
     #[must_use]
     pub fn within(self, share: f64) -> Self {
-        Self { error_ms: self.error_ms.max(self.ms.abs() * share), ..self }
+        self.at_least(self.ms.abs() * share)
+    }
+
+    /// Returns the time with at least this error, milliseconds.
+    #[must_use]
+    pub fn at_least(self, error_ms: f64) -> Self {
+        Self { error_ms: self.error_ms.max(error_ms), ..self }
+    }
+}
+
+/// A printed number, and how far it may be from the one that was measured: half of its last digit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Printed {
+    /// The number.
+    pub value: f64,
+    /// The largest rounding error.
+    pub error: f64,
+}
+
+impl std::ops::Mul<f64> for Printed {
+    type Output = Self;
+
+    fn mul(self, factor: f64) -> Self {
+        Self { value: self.value * factor, error: self.error * factor }
     }
 }
 
 /// Parses a plain number: digits with an optional sign and fraction, no exponent, no name.
-pub fn number(text: &str) -> Option<f64> {
+pub fn printed(text: &str) -> Option<Printed> {
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_plain = digits.bytes().all(plain) && digits.starts_with(|letter: char| letter.is_ascii_digit());
-    (is_plain && !digits.ends_with('.')).then(|| text.parse().ok()).flatten().filter(|number: &f64| number.is_finite())
+    let value =
+        (is_plain && !digits.ends_with('.')).then(|| text.parse().ok()).flatten().filter(|n: &f64| n.is_finite())?;
+    let decimals = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    Some(Printed { value, error: 10_f64.powi(-i32::try_from(decimals).ok()?) / 2.0 })
+}
+
+/// Parses a plain number whose rounding does not matter.
+pub fn number(text: &str) -> Option<f64> {
+    printed(text).map(|number| number.value)
 }
 
 /// Parses an integer, with or without separators of thousands.
@@ -113,14 +142,14 @@ pub fn count(text: &str) -> Option<u64> {
 }
 
 /// Parses a number with a prefix of its unit: `1.71MB` with the suffix `B` and the step 1024, `1.03k` with the step 1000.
-pub fn scaled(text: &str, suffix: &str, step: f64) -> Option<f64> {
+pub fn scaled(text: &str, suffix: &str, step: f64) -> Option<Printed> {
     let text = text.strip_suffix(suffix)?.trim_end();
     let power = ["k", "m", "g", "t", "p"].iter().position(|prefix| {
         text.chars().last().is_some_and(|last| last.eq_ignore_ascii_case(&prefix.chars().next().unwrap_or(' ')))
     });
     let power = power.and_then(|power| i32::try_from(power + 1).ok());
     let digits = if power.is_some() { text.get(..text.len() - 1)?.trim_end() } else { text };
-    number(digits).map(|value| value * step.powi(power.unwrap_or_default()))
+    printed(digits).map(|number| number * step.powi(power.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -154,9 +183,10 @@ mod tests {
 
     #[test]
     fn amounts_have_prefixes() {
-        assert_eq!(scaled("1.71MB", "B", 1024.0), Some(1.71 * 1024.0 * 1024.0));
-        assert_eq!((scaled("14.90k", "", 1000.0), scaled("93.00", "", 1000.0)), (Some(14_900.0), Some(93.0)));
-        assert_eq!((scaled("0.00B", "B", 1024.0), scaled("1.2G", "B", 1024.0)), (Some(0.0), None));
+        let read = |text, suffix, step| scaled(text, suffix, step).map(|number| (number.value, number.error));
+        assert_eq!(read("1.71MB", "B", 1024.0), Some((1.71 * 1024.0 * 1024.0, 0.005 * 1024.0 * 1024.0)));
+        assert_eq!((read("1.53k", "", 1e3), read("93", "", 1e3)), (Some((1_530.0, 5.0)), Some((93.0, 0.5))));
+        assert_eq!((read("0.00B", "B", 1024.0), read("1.2G", "B", 1024.0)), (Some((0.0, 0.005)), None));
         assert_eq!((count("22,687"), count(",1"), count("-1"), count("")), (Some(22_687), None, None, None));
     }
 }

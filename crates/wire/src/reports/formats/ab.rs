@@ -6,7 +6,7 @@
 use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
-use crate::reports::time::{Time, count, number};
+use crate::reports::time::{Time, count, number, printed};
 use crate::reports::validate::Fault;
 use crate::reports::warning::Warning;
 
@@ -136,7 +136,7 @@ fn read_line(line: &ReportLine, report: &mut Report, found: &mut Found) -> Resul
         ["Non-2xx", "responses:", bad] => found.non_2xx = whole(bad)?,
         ["Total", "transferred:", bytes, "bytes"] => report.received_bytes = Some(whole(bytes)?),
         ["Requests", "per", "second:", rate, "[#/sec]", ..] => {
-            report.rate_per_s = Some(number(rate).ok_or_else(garbled)?);
+            report.set_rate(printed(rate).ok_or_else(garbled)?);
             found.has_rate = true;
         }
         ["Connection", "Times", ..] => found.has_times = true,

@@ -14,9 +14,9 @@ pub(super) const FORMAT: Format = Format {
     name: "artillery",
     title: "Artillery's report as JSON",
     tool: "artillery",
-    limits: "Only the aggregate is read. Percentiles come from a sketch. It lacks the address. Its rate is that of a period of ten \
+    limits: "Only the aggregate is read. Latencies are whole milliseconds, percentiles come from a sketch. It lacks the address. Its rate is that of a period of ten \
              seconds, so requests are divided by the time between the first and the last event instead.",
-    is_rounded: false,
+    is_rounded: true,
     timeout_ms: Some(10_000.0),
     reader: Reader::Json {
         is: |document| {
@@ -88,6 +88,7 @@ impl Times {
             (99.0, near(self.p99)),
             (99.9, near(self.p999)),
         ])
+        .at_least(0.5)
     }
 }
 

@@ -7,7 +7,7 @@ use super::fields::{Loose, counts, instant_ms};
 use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
-use crate::reports::time::{Time, count, number, scaled};
+use crate::reports::time::{Time, count, number, printed, scaled};
 use crate::reports::validate::Fault;
 use crate::reports::warning::Warning;
 
@@ -135,8 +135,8 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             ["Latency", times @ ..] => latencies(&header, times, &mut report).ok_or_else(garbled)?,
             ["Req/Sec", rates @ ..] => {
                 let at = header.iter().position(|name| *name == "Avg");
-                let rate = at.and_then(|at| number(&rates.get(at)?.replace(',', "")));
-                report.rate_per_s = Some(rate.ok_or_else(garbled)?);
+                let rate = at.and_then(|at| printed(&rates.get(at)?.replace(',', "")));
+                report.set_rate(rate.ok_or_else(garbled)?);
             }
             [code, found] if header == ["Code", "Count"] && code.len() == 3 => {
                 report.statuses.insert((*code).to_owned(), count(found).ok_or_else(garbled)?);
@@ -168,7 +168,8 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
 fn footer(line: &ReportLine, words: &[&str], report: &mut Report) -> Result<bool, Fault> {
     let garbled = || line.fault("is not in autocannon's format, or was truncated");
     // `36k`: rounded to thousands.
-    let about = |text: &str| scaled(text, "", 1e3).map(|number| crate::reports::values::to_integer(number.round()));
+    let about =
+        |text: &str| scaled(text, "", 1e3).map(|number| crate::reports::values::to_integer(number.value.round()));
     match words {
         ["Running", _, "test", "@", url] | ["Running", _, "requests", "test", "@", url] => {
             report.url = Some((*url).to_owned());
@@ -191,7 +192,7 @@ fn footer(line: &ReportLine, words: &[&str], report: &mut Report) -> Result<bool
             report.requests = count(requests);
             let amount = amount.concat();
             report.received_bytes =
-                scaled(&amount, "B", 1e3).map(|bytes| crate::reports::values::to_integer(bytes.round()));
+                scaled(&amount, "B", 1e3).map(|bytes| crate::reports::values::to_integer(bytes.value.round()));
             return Ok(true);
         }
         _ => {}

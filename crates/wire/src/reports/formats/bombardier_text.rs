@@ -3,7 +3,7 @@
 use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
-use crate::reports::time::{Time, count, number, scaled};
+use crate::reports::time::{Time, count, number, printed, scaled};
 use crate::reports::validate::Fault;
 
 pub(super) const FORMAT: Format = Format {
@@ -48,7 +48,7 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
         let words = words(line);
         match words.as_slice() {
             ["Bombarding", ..] => head(&words, &mut report),
-            ["Reqs/sec", mean, ..] => report.rate_per_s = Some(number(mean).ok_or_else(garbled)?),
+            ["Reqs/sec", mean, ..] => report.set_rate(printed(mean).ok_or_else(garbled)?),
             ["Latency", "Distribution"] => {}
             ["Latency", mean, stddev, max] => {
                 let [mean, stddev, max] = [mean, stddev, max].map(|text| Time::printed(text));
@@ -70,7 +70,7 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             ["Throughput:", rate] => {
                 // Of both directions together.
                 let rate = rate.strip_suffix("/s").ok_or_else(garbled)?;
-                let rate = scaled(rate, "B", 1024.0).or_else(|| number(rate));
+                let rate = scaled(rate, "B", 1024.0).map(|rate| rate.value).or_else(|| number(rate));
                 report.others.insert("throughput_bytes_per_s".to_owned(), rate.ok_or_else(garbled)?);
                 is_end = true;
                 break;

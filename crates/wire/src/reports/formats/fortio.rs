@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     name: "fortio",
     title: "fortio's result as JSON",
     tool: "fortio",
-    limits: "Percentiles are interpolated within buckets of any width (-r): their error is unknown.",
+    limits: "Percentiles are interpolated within buckets of any width (-r).",
     is_rounded: false,
     timeout_ms: Some(3_000.0),
     reader: Reader::Json {
@@ -78,6 +78,15 @@ struct Histogram {
     std_dev: Loose,
     #[serde(default)]
     percentiles: Option<Vec<Percentile>>,
+    #[serde(default)]
+    data: Option<Vec<Bucket>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Bucket {
+    start: f64,
+    end: f64,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +94,16 @@ struct Histogram {
 struct Percentile {
     percentile: f64,
     value: Loose,
+}
+
+impl Histogram {
+    /// Returns a percentile, which is anywhere in its bucket.
+    fn time(&self, percentile: Loose) -> Option<Time> {
+        let (time, seconds) = (percentile.time(1e3)?, percentile.0?);
+        let of = |bucket: &&Bucket| (bucket.start..=bucket.end).contains(&seconds);
+        let bucket = self.data.iter().flatten().find(of);
+        Some(time.at_least(bucket.map_or(0.0, |bucket| (seconds - bucket.start).max(bucket.end - seconds) * 1e3)))
+    }
 }
 
 impl Fortio {
@@ -98,7 +117,7 @@ impl Fortio {
             others.into_iter().map(|(code, found)| (format!("code {code}"), found)).collect();
         let bad = super::fields::bad_statuses(&statuses).saturating_add(sum(failures.values()));
         let percentiles: Vec<(f64, Option<Time>)> =
-            histogram.percentiles.unwrap_or_default().iter().map(|one| (one.percentile, one.value.time(1e3))).collect();
+            histogram.percentiles.iter().flatten().map(|one| (one.percentile, histogram.time(one.value))).collect();
         let ends = Latencies {
             min: histogram.min.time(1e3),
             mean: histogram.avg.time(1e3),

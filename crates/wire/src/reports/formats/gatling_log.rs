@@ -137,7 +137,7 @@ impl Found {
             self.latency.negative_ms().map(|ms| Warning::NegativeTime { statistic: "minimum latency".to_owned(), ms }),
             is_cut.then(|| Warning::Incomplete("the last line is truncated: the test was interrupted".to_owned())),
         ];
-        let mut report = Report {
+        Ok(Report {
             name: self.name,
             version: self.version,
             started_ms: Some(start),
@@ -149,15 +149,12 @@ impl Found {
             requests: Some(self.latency.total()),
             failed: Some(self.failed),
             failures: self.failures,
-            latency: self.latency.latencies(Population::All),
-            ok_latency: self.ok_latency.latencies(Population::Successful),
+            // Whole milliseconds: start and end are cut.
+            latency: self.latency.latencies(Population::All).at_least(1.0),
+            ok_latency: self.ok_latency.latencies(Population::Successful).at_least(1.0),
             series: self.seconds.window(),
             warnings: warnings.into_iter().flatten().collect(),
             ..Report::default()
-        };
-        for latency in [&mut report.latency, &mut report.ok_latency] {
-            latency.percentiles.iter_mut().for_each(|one| one.time.error_ms = one.time.error_ms.max(1.0));
-        }
-        Ok(report)
+        })
     }
 }

@@ -3,7 +3,7 @@
 use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
-use crate::reports::time::{Time, count, number, scaled};
+use crate::reports::time::{Time, count, number, printed, scaled};
 use crate::reports::validate::Fault;
 
 pub(super) const FORMAT: Format = Format {
@@ -53,9 +53,9 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             }
             ["finished", "in", time, rate, "req/s,", transfer] => {
                 report.duration = Some(Time::printed(time.trim_end_matches(',')).ok_or_else(garbled)?);
-                report.rate_per_s = Some(number(rate).ok_or_else(garbled)?);
+                report.set_rate(printed(rate).ok_or_else(garbled)?);
                 let transfer = transfer.strip_suffix("/s").and_then(|text| scaled(text, "B", 1024.0));
-                report.received_per_s = Some(transfer.ok_or_else(garbled)?);
+                report.set_received(transfer.ok_or_else(garbled)?);
             }
             ["requests:", ..] => requests(&line.text, &mut report).ok_or_else(garbled)?,
             ["status", "codes:", pairs @ ..] => {

@@ -36,7 +36,7 @@ fn read(source: &mut dyn Read) -> Result<Vec<Report>, Fault> {
     report.requests = Some(samples.total());
     report.failed = Some(super::fields::bad_statuses(&report.statuses)).filter(|failed| *failed > 0);
     report.duration = Some(Time::rounded(end_ms, 0.1)).filter(|time| time.ms > 0.0);
-    report.latency = samples.latencies(Population::Responses);
+    report.latency = samples.latencies(Population::Responses).at_least(0.05);
     let what = "hey writes only requests with a response: those without one are missing, also among the failed";
     report.warnings.push(Warning::Incomplete(what.to_owned()));
     report.warnings.extend(cut);

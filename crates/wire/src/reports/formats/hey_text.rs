@@ -8,7 +8,7 @@ use super::hey_csv::RESPONSES_MAX;
 use crate::reports::formats::oha_json::AT_DEADLINE;
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Latencies, Population, Report};
-use crate::reports::time::{Time, count, number, scaled};
+use crate::reports::time::{Time, count, number, printed, scaled};
 use crate::reports::validate::Fault;
 use crate::reports::warning::Warning;
 
@@ -165,12 +165,12 @@ fn summary(line: &ReportLine, report: &mut Report) -> Result<(), Fault> {
         "Slowest" => report.latency.max = time()?,
         "Fastest" => report.latency.min = time()?,
         "Average" => report.latency.mean = time()?,
-        "Requests/sec" => report.rate_per_s = Some(number(value).ok_or_else(|| garbled(line))?),
+        "Requests/sec" => report.set_rate(printed(value).ok_or_else(|| garbled(line))?),
         "Total data" => {
             let bytes = match value.split_once(' ') {
                 Some((bytes, "bytes")) => number(bytes),
                 // `3.42 MiB`, `512 B`
-                Some(_) => scaled(&value.replace("iB", "B"), "B", 1024.0),
+                Some(_) => scaled(&value.replace("iB", "B"), "B", 1024.0).map(|bytes| bytes.value),
                 None => None,
             };
             report.received_bytes = bytes.map(|bytes| crate::reports::values::to_integer(bytes.round()));

@@ -99,8 +99,9 @@ impl Entry {
             .and_then(|text| number(text.strip_suffix('%')?))
             .map(|percent| ("target_cpu_cores", percent / 100.0));
         let memory = self.memory.as_deref().and_then(|text| scaled(&text.replace("iB", "B"), "B", 1024.0));
-        let memory = memory.map(|bytes| ("target_memory_bytes", bytes));
-        Report {
+        let memory = memory.map(|bytes| ("target_memory_bytes", bytes.value));
+        let bandwidth = self.bandwidth.as_deref().and_then(|text| scaled(text.strip_suffix("/s")?, "B", 1024.0));
+        let mut report = Report {
             name: Some(test.map_or_else(|| self.framework.clone(), |test| format!("{} / {test}", self.framework))),
             target: Some(self.framework),
             parameters: test.map(|test| ("test".to_owned(), test.to_owned())).into_iter().collect(),
@@ -115,10 +116,11 @@ impl Entry {
             failed: self.status_2xx.map(|_| super::fields::bad_statuses(&statuses)),
             statuses,
             rate_per_s: self.rps.0.filter(|rate| *rate >= 0.0),
-            received_per_s: self.bandwidth.as_deref().and_then(|text| scaled(text.strip_suffix("/s")?, "B", 1024.0)),
             latency: latency.with_percentiles([(99.0, time(self.p99_latency)), (99.9, time(self.p99_9_latency))]),
             others: cpu.into_iter().chain(memory).map(|(name, value)| (name.to_owned(), value)).collect(),
             ..Report::default()
-        }
+        };
+        bandwidth.into_iter().for_each(|rate| report.set_received(rate));
+        report
     }
 }

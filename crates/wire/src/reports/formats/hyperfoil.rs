@@ -19,6 +19,9 @@ pub(super) const FORMAT: Format = Format {
     reader: Reader::Json { is, read: |document| document.read::<Hyperfoil>().map(Hyperfoil::reports) },
 };
 
+/// Relative width of the buckets of its histograms, which have two digits.
+const BUCKET: f64 = 1.0 / 128.0;
+
 fn is(document: &crate::reports::input::document::Document<'_>) -> Recognised {
     let is_all =
         document.get("stats").and_then(|stats| stats.item(0)).is_some_and(|first| first.has_in("total", &["summary"]));
@@ -116,7 +119,7 @@ impl Summary {
         let percentiles: Vec<_> = self
             .percentile_response_time
             .iter()
-            .filter_map(|(name, value)| Some((name.parse().ok()?, ns(*value))))
+            .filter_map(|(name, value)| Some((name.parse().ok()?, ns(*value).map(|time| time.within(BUCKET)))))
             .collect();
         let ends = Latencies {
             min: ns(self.min_response_time),

@@ -112,13 +112,6 @@ impl Samples {
                 Warning::Incomplete(what.to_owned())
             }),
         ];
-        // Whole milliseconds, cut.
-        let coarse = |mut latency: crate::reports::report::Latencies| {
-            let ends = [&mut latency.min, &mut latency.mean, &mut latency.max].into_iter().flatten();
-            ends.chain(latency.percentiles.iter_mut().map(|one| &mut one.time))
-                .for_each(|time| time.error_ms = time.error_ms.max(1.0));
-            latency
-        };
         Ok(Report {
             url: self.url.filter(|_| !self.is_several_urls),
             started_ms: Some(start),
@@ -131,8 +124,9 @@ impl Samples {
             statuses: self.statuses,
             received_bytes: self.received,
             sent_bytes: self.sent,
-            latency: coarse(self.latency.latencies(Population::All)),
-            ok_latency: coarse(self.ok_latency.latencies(Population::Successful)),
+            // Whole milliseconds: start and end are cut.
+            latency: self.latency.latencies(Population::All).at_least(1.0),
+            ok_latency: self.ok_latency.latencies(Population::Successful).at_least(1.0),
             series: self.seconds.window(),
             warnings: warnings.into_iter().flatten().collect(),
             ..Report::default()

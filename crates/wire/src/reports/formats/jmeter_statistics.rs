@@ -65,7 +65,8 @@ fn read(mut entries: BTreeMap<String, Entry>) -> Result<Vec<Report>, Fault> {
         failed: entry.error_count.count(),
         rate_per_s: entry.throughput.0,
         received_per_s: entry.received_kbytes_per_sec.0.map(|rate| rate * 1024.0),
-        latency: if requests == Some(0) { Latencies::default() } else { latency },
+        // Of whole milliseconds, whose start and end are cut.
+        latency: if requests == Some(0) { Latencies::default() } else { latency.at_least(1.0) },
         ..Report::default()
     }])
 }

@@ -1,6 +1,7 @@
 //! k6's summary as JSON, in each of its shapes: `handleSummary`, `--summary-export`, machine-readable.
 
 use super::format::{Format, Reader, Recognised};
+use super::k6_units::half_digit_of_bytes;
 use crate::reports::input::document::Document;
 use crate::reports::json::{self, Node};
 use crate::reports::report::{Definition, Generated, Latencies, Population, Report};
@@ -71,6 +72,7 @@ pub(super) fn report(mut summary: Summary) -> Result<Report, Fault> {
         rate_per_s: has("http_reqs").then_some(figures.rps),
         received_bytes: figures.data_received_bytes,
         received_per_s: figures.received_per_s,
+        received_error_per_s: figures.received_per_s.map_or(0.0, half_digit_of_bytes),
         sent_bytes: figures.data_sent_bytes,
         latency: latencies(&summary, "http_req_duration", samples(0), Population::All),
         ok_latency: latencies(

@@ -7,7 +7,7 @@ use crate::reports::formats::k6_json;
 use crate::reports::report::{Latencies, Population, Report};
 use crate::reports::samples::Samples;
 use crate::reports::seconds::{Event, Seconds};
-use crate::reports::summary::{Check, Contains, Group, Kind, Metric, Shape, Summary};
+use crate::reports::summary::{Check, Contains, Group, Kind, Metric, Resolution, Shape, Summary};
 use crate::reports::time::Time;
 use crate::reports::validate::{Fault, Place};
 use crate::reports::warning::Warning;
@@ -173,6 +173,7 @@ impl Points {
             metrics: metrics.into_iter().filter_map(metric).collect(),
             root: Group { checks: checks.into_iter().map(one).collect(), ..Group::default() },
             negative_minima: Vec::new(),
+            resolution: Resolution::default(),
             stated: None,
             warnings: Vec::new(),
         };
@@ -180,6 +181,7 @@ impl Points {
         // With their errors, which a summary does not have.
         (report.latency, report.ok_latency) = (latency, ok_latency);
         report.duration = Some(Time { ms: duration_ms, error_ms: resolution_ms });
+        report.rate_error_per_s = report.rate_per_s.unwrap_or_default() * resolution_ms / duration_ms;
         if resolution_ms > 0.01 * duration_ms {
             let what = format!("times are rounded to {resolution_ms} ms: the duration and the rates are as inexact");
             report.warnings.push(Warning::Incomplete(what));

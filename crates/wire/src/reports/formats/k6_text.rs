@@ -11,7 +11,7 @@ use super::k6_units::{count, k6_bytes, k6_time, number};
 use crate::reports::input::{code_page, lines::ReportLine};
 use crate::reports::metrics::not_too_many;
 use crate::reports::report::Report;
-use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary, Threshold};
+use crate::reports::summary::{Contains, Group, Kind, Metric, Resolution, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};
 use crate::reports::{builtin, names};
 
@@ -157,6 +157,7 @@ fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
         metrics,
         root: Group::default(),
         negative_minima: Vec::new(),
+        resolution: Resolution::default(),
         stated: None,
         warnings: Vec::new(),
     })

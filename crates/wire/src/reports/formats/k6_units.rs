@@ -38,6 +38,15 @@ pub(super) fn k6_bytes(value: &str, unit: &str) -> Option<f64> {
     number(value).map(|value| (value * 1000_f64.powi(power)).round())
 }
 
+/// Returns half of the last digit that k6 prints of an amount of bytes: one decimal below ten of a unit.
+pub(super) fn half_digit_of_bytes(bytes: f64) -> f64 {
+    let mut unit = 1.0;
+    while bytes >= 1e3 * unit {
+        unit *= 1e3;
+    }
+    if unit > 1.0 && bytes < 10.0 * unit { 0.05 * unit } else { 0.5 * unit }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Generated, Latencies, Model, Population, Report};
-use crate::reports::time::{Time, count, number, scaled};
+use crate::reports::time::{Time, count, printed, scaled};
 use crate::reports::validate::Fault;
 
 const LIMITS: &str =
@@ -70,10 +70,10 @@ fn read(lines: &[ReportLine]) -> Result<Report, Fault> {
             }
             (_, ["Total:", requests, "Req/Sec:", rate]) => {
                 report.requests = Some(count(requests).ok_or_else(garbled)?);
-                report.rate_per_s = Some(number(rate).ok_or_else(garbled)?);
+                report.set_rate(printed(rate).ok_or_else(garbled)?);
             }
             (_, ["Total:", amount, unit, "Transfer", "Rate:", ..]) => {
-                let bytes = scaled(&format!("{amount}{unit}"), "B", 1024.0);
+                let bytes = scaled(&format!("{amount}{unit}"), "B", 1024.0).map(|bytes| bytes.value);
                 report.received_bytes = Some(bytes.map(crate::reports::values::to_integer).ok_or_else(garbled)?);
             }
             _ => {}

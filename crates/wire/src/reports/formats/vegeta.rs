@@ -10,7 +10,7 @@ use super::fields::{bad_statuses, instant_ms};
 use super::format::{Format, Reader, starts_where, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Model, Population, Report};
-use crate::reports::time::{Time, count, number};
+use crate::reports::time::{Time, count, number, printed};
 use crate::reports::validate::Fault;
 
 pub(super) const JSON: Format = Format {
@@ -154,7 +154,7 @@ fn read_text(lines: &[ReportLine]) -> Result<Report, Fault> {
         match (name.trim(), values.as_slice()) {
             ("Requests", [total, rate, rest @ ..]) => {
                 report.requests = Some(count(total).ok_or_else(garbled)?);
-                report.rate_per_s = Some(number(rate).ok_or_else(garbled)?);
+                report.set_rate(printed(rate).ok_or_else(garbled)?);
                 report.others.extend(
                     rest.first().and_then(|text| number(text)).map(|rate| ("successes_per_s".to_owned(), rate)),
                 );

@@ -8,7 +8,7 @@
 use super::format::{Format, Reader, words};
 use crate::reports::input::lines::ReportLine;
 use crate::reports::report::{Definition, Generated, Latencies, Model, Report, Since};
-use crate::reports::time::{Time, count, number, scaled};
+use crate::reports::time::{Printed, Time, count, number, printed, scaled};
 use crate::reports::validate::Fault;
 use crate::reports::warning::Warning;
 
@@ -57,7 +57,7 @@ fn requested_rate(words: &[&str]) -> Option<f64> {
     let at = words.iter().position(|word| word.starts_with("-R") || word.starts_with("--rate"))?;
     let word = words.get(at)?;
     let value = word.strip_prefix("--rate").or_else(|| word.strip_prefix("-R"))?.trim_start_matches('=');
-    scaled(if value.is_empty() { words.get(at + 1)? } else { value }, "", 1e3)
+    scaled(if value.is_empty() { words.get(at + 1)? } else { value }, "", 1e3).map(|rate| rate.value)
 }
 
 fn is_threads(line: &ReportLine) -> bool {
@@ -98,8 +98,8 @@ struct Found {
     total: Option<(u64, Time, f64)>,
     errors: Option<[u64; 4]>,
     statuses: Option<u64>,
-    rate: Option<f64>,
-    transfer: Option<f64>,
+    rate: Option<Printed>,
+    transfer: Option<Printed>,
     in_distribution: bool,
     /// Whether wrk2 wrote it, which sends at a rate instead of after each response.
     is_rate_limited: bool,
@@ -148,14 +148,15 @@ impl Found {
                 self.latency.max = time(max).ok_or_else(garbled)?;
             }
             ["Req/Sec", mean, _, max, ..] => {
-                self.thread_rate = scaled(mean, "", 1e3).zip(scaled(max, "", 1e3)).map(|(mean, max)| [mean, max]);
+                self.thread_rate =
+                    scaled(mean, "", 1e3).zip(scaled(max, "", 1e3)).map(|(mean, max)| [mean.value, max.value]);
             }
             [answers, "requests", "in", time, amount, "read"] => {
                 let read = || {
                     Some((
                         count(answers)?,
                         Time::printed(time.strip_suffix(',')?)?,
-                        scaled(amount, "B", 1024.0)?.round(),
+                        scaled(amount, "B", 1024.0)?.value.round(),
                     ))
                 };
                 self.total = once(self.total, read().ok_or_else(garbled)?, line)?;
@@ -169,10 +170,10 @@ impl Found {
             ["Non-2xx", "or", "3xx", "responses:", statuses] => {
                 self.statuses = once(self.statuses, count(statuses).ok_or_else(garbled)?, line)?;
             }
-            ["Requests/sec:", rate] => self.rate = once(self.rate, number(rate).ok_or_else(garbled)?, line)?,
+            ["Requests/sec:", rate] => self.rate = once(self.rate, printed(rate).ok_or_else(garbled)?, line)?,
             ["Transfer/sec:", rate] => {
-                let rate = scaled(rate, "B", 1024.0).ok_or_else(garbled)?.round();
-                self.transfer = once(self.transfer, rate, line)?;
+                let rate = scaled(rate, "B", 1024.0).ok_or_else(garbled)?;
+                self.transfer = once(self.transfer, Printed { value: rate.value.round(), ..rate }, line)?;
             }
             _ => {}
         }
@@ -195,8 +196,11 @@ impl Found {
         let transfer = self.transfer.ok_or("wrk's \"Transfer/sec\" is missing, its last line")?;
         self.load.connections.ok_or("wrk's \"… threads and … connections\" is missing")?;
         let seconds = duration.ms / 1e3;
-        if (answers as f64 - rate * seconds).abs() > ROUNDED * seconds + rate * duration.error_ms * 1.02e-3 {
-            return Err(format!("{rate} requests/s for {seconds} s are not {answers} requests: the text was modified"));
+        let Printed { value: per_s, .. } = rate;
+        if (answers as f64 - per_s * seconds).abs() > ROUNDED * seconds + per_s * duration.error_ms * 1.02e-3 {
+            return Err(format!(
+                "{per_s} requests/s for {seconds} s are not {answers} requests: the text was modified"
+            ));
         }
         let [connect, read, write, timeout] = self.errors.unwrap_or_default();
         let statuses = self.statuses.unwrap_or_default();
@@ -218,16 +222,14 @@ impl Found {
         let is_unknown = self.is_rate_limited && self.load.rate_per_s.is_none();
         let unknown = is_unknown.then_some(Warning::LoadUnknown(WRK2_LOAD.to_owned()));
         let no_latency = (answers <= timeout).then_some(Warning::NoLatency);
-        Ok(Report {
+        let mut report = Report {
             url: self.url,
             duration: Some(duration),
             load: Generated { connect_errors: Some(connect), model, ..self.load },
             requests: Some(requests),
             failed: Some(failed),
             failures: failures.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
-            rate_per_s: Some(rate),
             received_bytes: Some(crate::reports::values::to_integer(bytes)),
-            received_per_s: Some(transfer),
             latency: Latencies {
                 definition: Definition::Histogram,
                 since: if self.is_rate_limited { Since::Due } else { Since::Sent },
@@ -240,7 +242,10 @@ impl Found {
                 .collect(),
             warnings: unknown.into_iter().chain(no_latency).collect(),
             ..Report::default()
-        })
+        };
+        report.set_rate(rate);
+        report.set_received(transfer);
+        Ok(report)
     }
 }
 

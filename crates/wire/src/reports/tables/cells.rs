@@ -1,7 +1,7 @@
 //! Cells of tables: numbers of several languages, times, CPU and memory. Pure.
 
 use super::notation::Notation;
-use crate::reports::time::{Time, number};
+use crate::reports::time::{Printed, Time, printed};
 
 /// What people write for no value.
 const UNKNOWN: [&str; 10] = ["", "-", "–", "—", "n/a", "na", "null", "none", "nan", "?"];
@@ -15,7 +15,11 @@ pub fn is_unknown(cell: &str) -> bool {
 
 /// Parses a number in the notation of its table.
 pub fn decimal(text: &str, notation: Notation) -> Option<f64> {
-    number(&notation.plain(text).filter(|_| is_plain(text))?)
+    digits(text, notation).map(|number| number.value)
+}
+
+fn digits(text: &str, notation: Notation) -> Option<Printed> {
+    printed(&notation.plain(text).filter(|_| is_plain(text))?)
 }
 
 /// Whether a cell has no unit.
@@ -35,8 +39,8 @@ pub fn has_time_unit(cell: &str) -> bool {
 }
 
 /// Parses a number that may have a prefix such as `k`, and a unit of requests behind it: `12.5k`, `1,234 req/s`.
-pub fn amount(cell: &str, notation: Notation) -> Option<f64> {
-    let (digits, unit) = split(cell);
+pub fn amount(cell: &str, notation: Notation) -> Option<Printed> {
+    let (number, unit) = split(cell);
     let factor = match unit {
         "" => 1.0,
         "k" | "K" => 1e3,
@@ -44,7 +48,7 @@ pub fn amount(cell: &str, notation: Notation) -> Option<f64> {
         _ if unit.to_lowercase().starts_with("req") || unit.to_lowercase().starts_with("rps") => 1.0,
         _ => return None,
     };
-    decimal(digits, notation).map(|number| number * factor)
+    digits(number, notation).map(|number| number * factor)
 }
 
 /// Parses a time, in a unit of `unit_ms` milliseconds, or with the unit in the cell.

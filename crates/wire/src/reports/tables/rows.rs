@@ -34,7 +34,7 @@ pub fn report(columns: &[String], row: &Row, mapping: &[Column], notation: Notat
 /// Reads a cell; fails with what it is not.
 fn read(cell: &str, column: Column, notation: Notation, report: &mut Report) -> Result<(), &'static str> {
     let number = |unit: &str| {
-        let number = cells::amount(&cells::with_unit(cell, unit), notation).filter(|value| *value >= 0.0);
+        let number = cells::amount(&cells::with_unit(cell, unit), notation).filter(|number| number.value >= 0.0);
         number.ok_or("is not a number")
     };
     let time = |unit: Option<Unit>| {
@@ -42,18 +42,18 @@ fn read(cell: &str, column: Column, notation: Notation, report: &mut Report) -> 
         cells::time(cell, unit.ms(), notation).ok_or("is not a time")
     };
     match column {
-        Column::Requests(unit) => report.requests = Some(to_integer(number(unit)?.round())),
+        Column::Requests(unit) => report.requests = Some(to_integer(number(unit)?.value.round())),
         Column::Failed(unit) => match cells::with_unit(cell, unit).strip_suffix('%') {
             Some(percent) => {
                 let percent = cells::decimal(percent, notation).filter(|percent| (0.0..=100.0).contains(percent));
                 report.failed_share = Some(percent.ok_or("is no share from 0 to 100 %")? / 100.0);
             }
-            None if number("")?.fract() > 0.0 => return Err("is no number of requests: is it \"failed %\"?"),
-            None => report.failed = Some(to_integer(number("")?)),
+            None if number("")?.value.fract() > 0.0 => return Err("is no number of requests: is it \"failed %\"?"),
+            None => report.failed = Some(to_integer(number("")?.value)),
         },
-        Column::Rate(unit) => report.rate_per_s = Some(number(unit)?),
+        Column::Rate(unit) => report.set_rate(number(unit)?),
         Column::Connections => {
-            report.load = Generated { connections: Some(to_integer(number("")?)), ..Generated::default() };
+            report.load = Generated { connections: Some(to_integer(number("")?.value)), ..Generated::default() };
         }
         Column::Duration(unit) => report.duration = Some(time(unit)?),
         Column::Latency(statistic, unit) => insert(&mut report.latency, statistic, time(unit)?),

@@ -92,7 +92,8 @@ fn numbers_of_several_languages_are_read() {
     for wrong in ["", "1,2,3", "1.2.3", "abc", "1e5", "12,34.5.6"] {
         assert_eq!((decimal(wrong, Notation::Point), decimal(wrong, Notation::Comma)), (None, None), "{wrong}");
     }
-    let [thousands, rate, time] = ["12.5k", "1,234 req/s", "5 s"].map(|cell| amount(cell, Notation::Point));
+    let [thousands, rate, time] =
+        ["12.5k", "1,234 req/s", "5 s"].map(|cell| amount(cell, Notation::Point).map(|number| number.value));
     assert_eq!((thousands, rate, time), (Some(12_500.0), Some(1_234.0), None));
 }
 
