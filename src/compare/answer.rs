@@ -17,6 +17,7 @@ use crate::{
         chosen::Options,
         excluded::{ExcludedRun, counts},
         finding,
+        matrix::labels,
         notes::listed,
         proposal::Proposal,
         sentence, significance,
@@ -333,7 +334,10 @@ impl InRow<'_> {
                 let details = format!("{}.", figure(cell));
                 Headline { is_decided: true, ..Headline::undecided(sentence, details, Tone::Good) }
             }
-            Leader::Unclear => undecided("No difference found", "Not all others differ from the best.", Tone::Plain),
+            Leader::Unclear => match row.tied_leaders(metric) {
+                Some(tied) => self.tied(&tied),
+                None => undecided("No difference found", "", Tone::Plain),
+            },
             Leader::Alone | Leader::BaselineOnly => undecided("Compared with the baseline only", "", Tone::Plain),
             Leader::TooCoarse => undecided("Too coarse", "Rounded values can hide the differences.", Tone::Doubtful),
             Leader::Missing => undecided("Too little data", "Not every summary has the metric.", Tone::Doubtful),
@@ -344,6 +348,25 @@ impl InRow<'_> {
                 undecided("Too little data", &few, Tone::Doubtful)
             }
         }
+    }
+}
+
+impl InRow<'_> {
+    /// Several targets lead: none was found to be better than another of them, and each other one is behind one of them.
+    fn tied(&self, (ahead, behind): &(Vec<usize>, Vec<usize>)) -> Headline {
+        let labels = |places: &[usize]| labels(self.subjects, self.row, places);
+        let word = match self.primary.better() {
+            Some(Better::Higher) => self.primary.word(-1.0),
+            _ => self.primary.word(1.0),
+        };
+        let (sentence, same) = match ahead.as_slice() {
+            [one] => (Sentence::default().text("No target is better than ").strong(&labels(&[*one])), ""),
+            several => {
+                (Sentence::default().strong(&labels(several)).text(" lead"), "No difference found between them. ")
+            }
+        };
+        let details = format!("{same}Behind at least one other ({word}): {}.", labels(behind));
+        Headline { is_decided: true, ..Headline::undecided(sentence, details, Tone::Plain) }
     }
 }
 

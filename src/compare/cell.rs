@@ -32,6 +32,9 @@ pub struct Row {
     pub work: Vec<WorkDifference>,
     /// The leader in each judged metric.
     pub leaders: BTreeMap<Metric, Leader>,
+    /// The cells that none is better than, by metric without a leader.
+    #[serde(default)]
+    pub ahead: BTreeMap<Metric, Vec<usize>>,
     /// By how much each leader is ahead of its closest rival.
     #[serde(default)]
     pub leads: BTreeMap<Metric, Lead>,
@@ -90,6 +93,13 @@ impl Row {
     /// The indexes of the cells with at least one run that counts.
     pub fn compared_indexes(&self) -> impl Iterator<Item = usize> {
         (0..self.cells.len()).filter(|place| self.cells[*place].counts.counting() > 0)
+    }
+
+    /// The cells that lead in a metric together, and those than which one of them is better; none if no cell is.
+    pub fn tied_leaders(&self, metric: Metric) -> Option<(Vec<usize>, Vec<usize>)> {
+        let ahead = self.ahead.get(&metric)?;
+        let behind: Vec<usize> = self.compared_indexes().filter(|place| !ahead.contains(place)).collect();
+        (!behind.is_empty()).then(|| (ahead.clone(), behind))
     }
 
     /// The leader in a metric; none in a metric that is not judged.
@@ -168,6 +178,7 @@ pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
         confounders: Vec::new(),
         work: Vec::new(),
         leaders: BTreeMap::new(),
+        ahead: BTreeMap::new(),
         leads: BTreeMap::new(),
     };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();

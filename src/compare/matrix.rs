@@ -1,7 +1,7 @@
 //! A matrix of one metric: settings as lines, subjects as columns, with the best of each line. Pure.
 
 use super::{cell::Row, metric::Metric, selection::Subject, statistics::Leader};
-use crate::compare::stat::Stat;
+use crate::compare::{notes::listed, stat::Stat};
 
 /// One metric of all cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,13 +39,21 @@ impl Matrix {
     }
 }
 
+/// Returns the labels of several cells of a row.
+pub(super) fn labels(subjects: &[Subject], row: &Row, places: &[usize]) -> String {
+    listed(places.iter().map(|place| subjects[row.cells[*place].subject].label.clone()))
+}
+
 fn best(subjects: &[Subject], row: &Row, metric: Metric) -> String {
     if row.cells.iter().all(|cell| cell.stat(metric).spread.is_none()) {
         return "no figures".to_owned();
     }
     let why = match row.leaders.get(&metric) {
         Some(Leader::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
-        Some(Leader::Unclear) => "no difference found",
+        Some(Leader::Unclear) => match row.tied_leaders(metric) {
+            Some((ahead, _)) => return labels(subjects, row, &ahead),
+            None => "no difference found",
+        },
         Some(Leader::TooFew(_) | Leader::NotInTurn | Leader::Missing) => "too little data",
         Some(Leader::TooCoarse) => "too coarse",
         Some(Leader::BaselineOnly) => "–",

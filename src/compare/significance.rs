@@ -194,6 +194,12 @@ fn lead(row: &mut Row, base: Base, answers: &Answers, options: &Options) {
             row.cells[place].stats[metric as usize].best = true;
             row.leads.extend(answers.lead(metric, place, &rivals).map(|lead| (metric, lead)));
         }
+        if lead == Leader::Unclear {
+            let is_worse =
+                |place: usize, other: usize| answers.decision(metric, other, place) == Some(Decision::Better);
+            let is_ahead = |place: &usize| !rivals.iter().any(|other| is_worse(*place, *other));
+            row.ahead.insert(metric, rivals.iter().copied().filter(is_ahead).collect());
+        }
         row.leaders.insert(metric, lead);
     }
 }
