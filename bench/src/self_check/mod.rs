@@ -4,6 +4,7 @@
 mod bisection;
 pub mod change_points;
 mod compare;
+mod fed;
 mod gate;
 mod noise;
 mod plans;
@@ -25,7 +26,7 @@ mod tests {
     use super::{
         bisection,
         compare::{Nights, across, interleaved},
-        gate,
+        fed, gate,
         noise::Within,
         plans::{self, Against},
         power::detectable,
@@ -57,8 +58,10 @@ mod tests {
 
     #[test]
     fn differences_of_the_detectable_size_are_found_in_four_of_five_cases() {
-        for repetitions in [5, 10] {
-            let power = detectable(Within::LogNormal, repetitions, 200, 13);
+        for (repetitions, metrics) in
+            [(5, Metrics::One), (10, Metrics::One), (6, Metrics::Related), (10, Metrics::Related)]
+        {
+            let power = detectable(Within::LogNormal, repetitions, metrics, 200, 13);
             let missed = Share { hits: power.found.total - power.found.hits, ..power.found };
             assert!(power.found.total == 200 && power.found.is_at_least(0.78), "{repetitions}: {power:?}");
             assert!(missed.is_at_least(0.18), "{repetitions}: {power:?}");
@@ -141,6 +144,23 @@ mod tests {
     fn a_large_regression_in_many_cells_fails_across_nights() {
         let gates = gate::across(&["rps<-5%"], Nights { past: 20, sizes: 12, factor: 0.6, ..Nights::USUAL }, 10, 18);
         assert!(gates.regression.is_at_least(0.9), "{gates:?}");
+    }
+
+    #[test]
+    fn sides_that_never_met_zeros_and_rounded_values_name_nothing_false() {
+        let worlds = [
+            fed::new_version(0, 40, 31),
+            fed::new_version(5, 100, 32),
+            fed::halves(60, 33),
+            fed::zeros(1.0, 100, 34),
+            fed::whole_milliseconds(2.4, 1.08, 60, 35),
+        ];
+        for (number, world) in worlds.into_iter().enumerate() {
+            assert!(world.named.is_at_most(ALPHA) && world.fails.is_at_most(ALPHA), "{number}: {world:?}");
+        }
+        for found in [fed::zeros(0.77, 20, 36), fed::whole_milliseconds(24.0, 1.5, 20, 37)] {
+            assert!(found.named.is_at_least(0.95), "{found:?}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{
     compare::{challenger, compare},
     noise::Within,
     tally::{Share, rounds},
-    world::{BASE, Plan, at_ms, experiment},
+    world::{BASE, Metrics, Plan, at_ms, experiment},
 };
 
 /// Results of simulated pairs of experiments.
@@ -31,8 +31,8 @@ impl Power {
 }
 
 /// Reads the minimum detectable effect of equal programs, and measures programs that differ by as much.
-pub fn detectable(within: Within, repetitions: usize, count: usize, seed: u64) -> Power {
-    let plan = |factor| Plan { repetitions, within, factor, ..Plan::USUAL };
+pub fn detectable(within: Within, repetitions: usize, metrics: Metrics, count: usize, seed: u64) -> Power {
+    let plan = |factor| Plan { repetitions, within, metrics, factor, ..Plan::USUAL };
     let measure = |factor: f64, random: &mut StdRng| {
         let page = compare(
             experiment("tonight", plan(factor), at_ms(0, 0), 0.0, random),

@@ -1,5 +1,6 @@
 //! The tables of the self-check for the documentation.
 
+mod fed;
 mod gates;
 mod nights;
 mod pages;
@@ -15,9 +16,10 @@ type Build = fn(usize) -> String;
 
 /// Prints all tables, with `rounds` rounds per figure of equal programs and fewer where programs differ.
 pub fn print(rounds: usize) -> anyhow::Result<()> {
-    let tables: [(&str, Build); 11] = [
+    let tables: [(&str, Build); 12] = [
         ("within one experiment", pages::interleaved),
         ("minimum detectable effect", pages::detectable),
+        ("fed", fed::worlds),
         ("questions", pages::questions),
         ("plans", plans::fewest),
         ("equal programs", plans::equal),

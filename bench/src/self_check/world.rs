@@ -29,6 +29,8 @@ pub enum Metrics {
     One,
     /// Throughput, p50, p99, CPU time and memory.
     Five,
+    /// The same, with most of their noise in common, as a machine gives it to them.
+    Related,
 }
 
 /// Which programs differ by the plan's factor.
@@ -123,8 +125,13 @@ pub fn experiment(name: &str, plan: Plan, at: i64, offset: f64, random: &mut Std
         (|run, log| run.figures.target_memory_bytes = Some(bytes(2e9 * log.exp())), -1.0),
     ];
     let metrics = if plan.metrics == Metrics::One { 1 } else { set.len() };
+    let shared = plan.within.draw(cells.len(), random);
+    // Standard deviations of the shared and of the own part add up to that of the noise.
+    let (of_shared, of_own) = if plan.metrics == Metrics::Related { (0.8, 0.6) } else { (0.0, 1.0) };
     for (set, sign) in &set[..metrics] {
-        for ((run, cell), noise) in runs.iter_mut().zip(&cells).zip(plan.within.draw(cells.len(), random)) {
+        let own = plan.within.draw(cells.len(), random);
+        for (((run, cell), own), shared) in runs.iter_mut().zip(&cells).zip(own).zip(&shared) {
+            let noise = of_own * own + of_shared * sign * shared;
             set(run, plan.noisier * noise + sign * (plan.effect(cell.target) + offset));
         }
     }

@@ -41,14 +41,24 @@ pub fn detectable(rounds: usize) -> String {
     let mut table = Table::new(
         "Minimum detectable effect",
         "True differences of that size that are found (goal: 78 to 82 % with log-normal noise), %",
-        &["noise, repetitions", "mean of the minimum detectable effect, %", "found"],
+        &[
+            "noise, repetitions",
+            "mean of the minimum detectable effect, %",
+            "found",
+            "with five related metrics, %",
+            "found",
+        ],
     );
     for within in Within::ALL {
         let repetitions: &[usize] = if within == Within::LogNormal { &[4, 5, 6, 8, 10, 14, 20] } else { &[5, 10, 20] };
         for repetitions in repetitions {
-            let power = power::detectable(within, *repetitions, few(rounds), 9);
-            let mean = power.mean().map_or_else(|| "–".to_owned(), |mean| format!("{:.1}", mean * 100.0));
-            table.line(format!("{}, {repetitions}", within.name()), &[mean, power.found.percent()]);
+            let power = |metrics| power::detectable(within, *repetitions, metrics, few(rounds), 9);
+            let mean = |power: power::Power| {
+                power.mean().map_or_else(|| "–".to_owned(), |mean| format!("{:.1}", mean * 100.0))
+            };
+            let (one, five) = (power(Metrics::One), power(Metrics::Related));
+            let figures = [mean(one), one.found.percent(), mean(five), five.found.percent()];
+            table.line(format!("{}, {repetitions}", within.name()), &figures);
         }
     }
     table.into_text()
