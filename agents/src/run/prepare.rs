@@ -26,7 +26,8 @@ pub(super) fn target(
     outcome: &mut Outcome,
 ) -> Result<Running, String> {
     outcome.target_version.clone_from(&manifest.version);
-    outcome.environment.extend(environment::target::facts(&manifest).into_iter().chain(facts));
+    let own = [context.builds.as_path(), &context.work_folder];
+    outcome.environment.extend(environment::target::facts(&manifest, &own).into_iter().chain(facts));
     let kind = manifest.provided.kind();
     let size = job.spec.size.clone().ok_or("a run needs a machine size")?;
     let replicas = size.replicas;

@@ -99,7 +99,7 @@ const PASSING_VARIABLES: [&str; 22] = [
 impl EnvironmentDifference {
     /// Compares the environments of two runs.
     pub fn new(run: RunEnvironment, with: RunEnvironment) -> Self {
-        let same_target = run.target == with.target && run.version == with.version;
+        let same_target = is_same_target(&run, &with);
         let (alike, differences) = compare(&run.facts, &with.facts, same_target);
         let generators = generators::differences(&run.generators, &with.generators);
         Self { run, with, alike, differences, generators }
@@ -128,6 +128,21 @@ impl EnvironmentDifference {
             _ => counted(&self.differences, *alike),
         }
     }
+}
+
+/// Returns the names of the facts that differ and may explain different results; none if either side is unknown.
+pub fn relevant<'a>(run: &'a RunEnvironment, with: &'a RunEnvironment) -> impl Iterator<Item = &'a str> {
+    let are_known = !run.facts.is_empty() && !with.facts.is_empty();
+    let same_target = is_same_target(run, with);
+    let only_with = with.facts.keys().filter(|name| !run.facts.contains_key(*name));
+    let names = run.facts.keys().chain(only_with).map(String::as_str);
+    names.filter(move |name| {
+        are_known && run.facts.get(*name) != with.facts.get(*name) && weight(name, same_target) == Weight::Matters
+    })
+}
+
+fn is_same_target(run: &RunEnvironment, with: &RunEnvironment) -> bool {
+    run.target == with.target && run.version == with.version
 }
 
 /// Returns the number of equal facts and the differences, relevant ones first; (0, none) if either side is unknown.

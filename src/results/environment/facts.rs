@@ -12,7 +12,7 @@ use crate::{
     results::{
         environment::{
             circumstances,
-            names::{Kind, current_name, kind, label, shown},
+            names::{Kind, current_name, kind, label, shown, without_build_folder},
         },
         evidence::Evidence,
         generator_record::GeneratorRecord,
@@ -93,7 +93,9 @@ pub fn facts(evidence: &Evidence) -> BTreeMap<String, String> {
 }
 
 pub(crate) fn renamed(facts: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    facts.iter().map(|(name, value)| (current_name(name).to_owned(), value.clone())).collect()
+    let current =
+        |(name, value): (&String, &String)| Some((current_name(name).to_owned(), without_build_folder(name, value)?));
+    facts.iter().filter_map(current).collect()
 }
 
 /// A group of facts.
@@ -128,6 +130,17 @@ fn groups_with(circumstances: Vec<Fact>, facts: &BTreeMap<String, String>) -> Ve
     let conditions = Some(circumstances).filter(|facts| !facts.is_empty());
     let conditions = conditions.map(|facts| Group { title: "Conditions", facts });
     conditions.into_iter().chain(groups(facts)).collect()
+}
+
+/// Returns the label of a fact with its group: `kernel (System)`.
+pub fn title_of(fact: &str) -> String {
+    format!("{} ({})", label(fact), kind(fact).title())
+}
+
+/// Returns the label of a fact with its values: `kernel 6.1 and 6.12`.
+pub fn described<'a>(fact: &str, values: impl IntoIterator<Item = Option<&'a String>>) -> String {
+    let word = |value: Option<&String>| value.map_or_else(|| "not known".to_owned(), |value| shown(fact, value));
+    format!("{} {}", label(fact), values.into_iter().map(word).collect::<Vec<_>>().join(" and "))
 }
 
 /// Groups facts; empty groups are left out.
@@ -204,6 +217,26 @@ pub(crate) mod tests {
                 "Target environment variables: GOMAXPROCS: 2",
                 "Other: something.new: 1",
             ]
+        );
+    }
+
+    #[test]
+    fn where_older_agents_stored_a_build_is_no_fact() {
+        let folder = |recipe: &str| format!("/var/lib/brewbench-runs/a1.builds/api/done/{}-{recipe}", "ab".repeat(20));
+        let of = |folder: &str| {
+            let executable = format!("{folder}/bin/api");
+            let old = fact_map(&[("target.executable", &executable), ("target.folder", folder), ("os.name", folder)]);
+            facts(&Evidence { environment: old, ..Evidence::default() })
+        };
+        let (one, other) = (of(&folder("0123456789ab")), of(&folder("ba9876543210")));
+        assert_eq!(one["target.executable"], "bin/api");
+        let differ: Vec<_> = one.iter().filter(|(name, value)| other.get(*name) != Some(value)).collect();
+        assert_eq!(differ, [(&"os.name".to_owned(), &folder("0123456789ab"))], "no path of the target");
+        let elsewhere = of("/srv/done/v1-2");
+        assert_eq!(
+            (elsewhere["target.folder"].as_str(), elsewhere.len()),
+            ("/srv/done/v1-2", 3),
+            "a folder of the owner"
         );
     }
 

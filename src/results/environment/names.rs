@@ -98,6 +98,22 @@ pub(super) fn current_name(name: &str) -> &str {
     }
 }
 
+/// Returns the value of a fact without the folder of a build, `…/done/COMMIT-RECIPE`: agents before protocol 26 reported
+/// where in their cache it is. None if nothing is left.
+pub(super) fn without_build_folder(name: &str, value: &str) -> Option<String> {
+    let parts: Vec<&str> = value.split('/').collect();
+    let is_hex = |text: &str, lengths: &[usize]| {
+        lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_build = |name: &str| {
+        name.split_once('-').is_some_and(|(commit, recipe)| is_hex(commit, &[40, 64]) && is_hex(recipe, &[12]))
+    };
+    let is_path = matches!(name, "target.executable" | "target.folder");
+    let place = parts.windows(2).position(|pair| is_path && pair[0] == "done" && is_build(pair[1]));
+    let left = place.map_or_else(|| value.to_owned(), |place| parts[place + 2..].join("/"));
+    (place.is_none() || !left.is_empty()).then_some(left)
+}
+
 /// Returns the label of a fact within its group. Kernel settings keep their own names, which users can look up.
 pub(super) fn label(name: &str) -> String {
     let known = match name {

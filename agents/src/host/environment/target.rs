@@ -1,6 +1,7 @@
 //! The program under test, its command and its environment.
 
 use std::fs;
+use std::path::Path;
 
 use brewbench_wire::manifest::Container;
 
@@ -12,8 +13,9 @@ use crate::target::manifest::{Machine, Manifest, Provided};
 /// Maximum length of a value in characters: a list of paths may be long.
 const VALUE: usize = 2_000;
 
-/// Returns the facts about a target that are known before its start.
-pub fn facts(manifest: &Manifest) -> Facts {
+/// Returns the facts about a target that are known before its start. Where it is below the `own` folders of the agent is
+/// none: another commit, or another agent, has another one.
+pub fn facts(manifest: &Manifest, own: &[&Path]) -> Facts {
     let mut facts = Facts::new();
     put(
         &mut facts,
@@ -21,7 +23,7 @@ pub fn facts(manifest: &Manifest) -> Facts {
     );
     match &manifest.provided {
         Provided::Process(program) | Provided::Vm(Machine::Launcher(program)) => {
-            facts.extend(facts_of_program(program));
+            facts.extend(facts_of_program(program, own));
         }
         Provided::Vm(Machine::Qemu(qemu)) => facts.extend(qemu.facts()),
         Provided::Container(container) => facts.extend(facts_of_container(container)),
@@ -33,16 +35,21 @@ pub fn facts(manifest: &Manifest) -> Facts {
 
 /// Returns the facts about a program: its command with the placeholder `{port}`, so that it is the same in every run,
 /// and its environment without the variables that mark its processes.
-fn facts_of_program(started: &Program) -> Facts {
+fn facts_of_program(started: &Program, own: &[&Path]) -> Facts {
     let program = started.path().ok();
+    let is_own = |path: &Path| own.iter().any(|folder| path.starts_with(folder));
+    let shown = |path: &Path| match path.strip_prefix(&started.folder) {
+        Ok(within) if is_own(path) => Some(within.display().to_string()),
+        _ => (!is_own(path)).then(|| path.display().to_string()),
+    };
     let bytes = program.as_ref().and_then(|program| fs::metadata(program).ok()).map(|metadata| metadata.len());
     let mut facts = Facts::new();
     put(
         &mut facts,
         [
             ("target.command", Some(cut(&quoted(&secret::command(&started.command))))),
-            ("target.folder", Some(started.folder.display().to_string())),
-            ("target.executable", program.map(|program| program.display().to_string())),
+            ("target.folder", shown(&started.folder).filter(|path| !path.is_empty())),
+            ("target.executable", program.and_then(|program| shown(&program))),
             ("target.executable_bytes", bytes.map(|bytes| bytes.to_string())),
         ],
     );
@@ -96,7 +103,7 @@ mod tests {
             [env]\nLEVEL = \"info\"\nAPI_KEY = \"hush\"\nPATH = \"/bin:/usr/bin\"\n[ready]\npath = \"/\"";
         std::fs::write(folder.path().join("x.toml"), text).expect("a file");
         let manifest = manifest::load(folder.path()).0.remove(0);
-        let facts = facts(&manifest);
+        let facts = facts(&manifest, &[]);
         assert_eq!(facts["target.command"], r"sh -c 'exec it'\''s' --token (left out) {port}");
         assert_eq!(facts["target.env.LEVEL"], "info");
         assert_eq!(facts["target.env.API_KEY"], secret::LEFT_OUT);
@@ -105,6 +112,27 @@ mod tests {
         assert!(facts["target.executable"].ends_with("/sh"));
         assert!(facts["target.executable_bytes"].parse::<u64>().is_ok_and(|bytes| bytes > 0));
         assert!(!facts.values().any(|value| value.contains("hush")), "{facts:?}");
+    }
+
+    #[test]
+    fn where_a_program_is_below_the_agents_own_folders_is_no_fact() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = "name = \"x\"\nversion = \"1\"\ncommand = [\"bin/x\"]\n[ready]\npath = \"/\"";
+        let of = |build: &str| {
+            let place = folder.path().join("agent.builds/x/done").join(build);
+            std::fs::create_dir_all(place.join("bin")).expect("a folder");
+            std::fs::write(place.join("x.toml"), text).expect("a file");
+            std::fs::write(place.join("bin/x"), "program").expect("a file");
+            let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(place.join("bin/x"), executable).expect("a mode");
+            facts(&manifest::load(&place).0.remove(0), &[&folder.path().join("agent.builds")])
+        };
+        let first = of("1234-ab");
+        assert_eq!(
+            (first.get("target.executable").map(String::as_str), first.get("target.folder")),
+            (Some("bin/x"), None)
+        );
+        assert_eq!(of("1234-cd"), first);
     }
 
     #[test]
