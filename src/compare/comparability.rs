@@ -1,4 +1,7 @@
-//! Finds confounders: differences between the runs of a row besides what is compared. Pure.
+//! Finds confounders: differences between the runs of compared cells besides what is compared. Pure.
+//!
+//! Whether cells may be compared is decided here and in [`super::equal_work`], for each pair of cells and for all that
+//! compare: pages, lists, reports, tools and the gate show what [`confounders`] returns.
 //!
 //! The cells of an experiment on several machines are balanced: each has the same number of runs from each machine
 //! ([`is_balanced`]). Then machines differ within cells and not between them. As one machine measures a whole block,
@@ -12,18 +15,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{
-    cell::{Cell, Row},
-    metric::Metric,
-    selection::By,
-};
+use super::{metric::Metric, selection::By};
 use crate::{
     app::ids::{ExperimentId, RunId},
     catalog::model::Engine,
     metrics,
     results::environment::{
-        difference::{EnvironmentDifference, FactDifference, Weight},
-        facts::RunEnvironment,
+        difference::relevant,
+        facts::{RunEnvironment, described, title_of},
     },
     runs::{
         code::{code_of, describe_code},
@@ -35,21 +34,29 @@ use crate::{
 /// Environments of runs by run id, as far as they were loaded.
 pub type Environments = BTreeMap<RunId, RunEnvironment>;
 
-/// A confounder: something besides what is compared that differs within a row.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+/// A confounder: something besides what is compared that differs between or within two cells of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Confounder {
     /// What differs, e.g. `Agents`.
-    pub what: String,
-    /// The different values, as text.
+    #[schema(value_type = String)]
+    pub what: Circumstance,
+    /// The different values, or the names of the facts that differ.
     pub values: Vec<String>,
+    /// The values of each of both cells. Not in JSON, as those of a machine's facts may name people and paths, and reports
+    /// are published.
+    #[serde(skip)]
+    pub sides: [Vec<String>; 2],
+    /// Indexes of both cells in the row, from 0; the same one twice if the row has no other.
+    #[serde(default)]
+    pub cells: [usize; 2],
     /// Ids of two runs that differ.
     #[schema(value_type = [String; 2])]
     pub runs: [RunId; 2],
 }
 
-/// A condition that should be the same for all runs of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+/// A condition that should be the same for all compared runs. As JSON it is its title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum Circumstance {
     /// The agents that measured.
     Agents,
@@ -125,9 +132,8 @@ impl Circumstance {
         }
     }
 
-    /// Returns the value in a run; none for what [`machine_differences`], [`differing_code`] or
-    /// [`super::equal_work`] compares.
-    pub fn value_in(self, run: &Run) -> Option<String> {
+    /// Returns the value in a run; none for facts and code, which are compared as a whole, and for the work.
+    fn value_in(self, run: &Run) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
         let known = |value: Option<String>| Some(value.unwrap_or_else(|| "unknown".to_owned()));
         match self {
@@ -154,6 +160,20 @@ fn load_from(run: &Run) -> String {
     run.load_from().unwrap_or_else(|| "the target’s machine".to_owned())
 }
 
+impl From<Circumstance> for &'static str {
+    fn from(circumstance: Circumstance) -> Self {
+        circumstance.title()
+    }
+}
+
+impl TryFrom<String> for Circumstance {
+    type Error = String;
+
+    fn try_from(title: String) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|one| one.title() == title).ok_or_else(|| format!("{title:?} is not a confounder"))
+    }
+}
+
 impl FromStr for Circumstance {
     type Err = String;
 
@@ -165,48 +185,170 @@ impl FromStr for Circumstance {
     }
 }
 
-/// Finds the confounders of the runs of a row that count, also of a row with one cell, whose medians would mix them.
-/// Different durations only cause a note.
-pub fn confounders(row: &Row, by: By, environments: &Environments) -> Vec<Confounder> {
-    let runs: Vec<&Run> = row.cells.iter().flat_map(Cell::counting).collect();
-    let cells: Vec<Vec<&Run>> = row.compared_cells().map(|cell| cell.counting().collect()).collect();
-    let confounds = |circumstance: &Circumstance| match circumstance {
-        Circumstance::Durations => false,
-        // A comparison by agent expects different agents.
-        Circumstance::Agents => by != By::Agent && !is_balanced(&cells),
-        _ => true,
+/// Finds the confounders of each pair of cells, or of the only one, whose medians would mix them. The cells are the runs
+/// that count; those without any are not compared.
+pub fn confounders(cells: &[Vec<&Run>], by: By, environments: &Environments) -> Vec<Confounder> {
+    let known: Vec<KnownCell> = cells.iter().map(|runs| KnownCell::new(runs, environments)).collect();
+    let measured: Vec<usize> = (0..cells.len()).filter(|place| !cells[*place].is_empty()).collect();
+    let pairs = match measured.as_slice() {
+        [only] => vec![[*only, *only]],
+        several => several.iter().flat_map(|one| several.iter().map(|other| [*one, *other])).collect(),
     };
-    let parts = Circumstance::ALL.into_iter().filter(confounds);
-    let machines = match by {
-        // The environments of one agent must still be the same.
-        By::Agent => cells.iter().find_map(|cell| machines(std::slice::from_ref(cell), environments)),
-        _ => machine_differences(&cells, environments),
-    };
-    let machines = machines.map(Machines::by_circumstance).unwrap_or_default().into_iter();
-    let machines = machines.map(|(circumstance, Machines { facts, runs })| Confounder {
-        what: circumstance.title().to_owned(),
-        values: facts.iter().map(|fact| format!("{} ({})", fact.label, fact.group)).collect(),
-        runs,
-    });
-    let code = differing_code(&cells).map(|(values, runs)| Confounder {
-        what: Circumstance::Setups.title().to_owned(),
-        values,
-        runs,
-    });
-    parts.filter_map(|part| differing_values(&runs, part)).chain(code).chain(machines).collect()
+    let pairs = pairs.into_iter().filter(|[one, other]| one < other || measured.len() == 1);
+    pairs.flat_map(|cells| Pair { cells, known: cells.map(|place| &known[place]), by }.confounders()).collect()
 }
 
-/// Finds runs of one cell that measured different code, in words.
-pub fn differing_code(cells: &[Vec<&Run>]) -> Option<(Vec<String>, [RunId; 2])> {
-    cells.iter().find_map(|cell| {
-        let mut all: BTreeMap<Option<String>, &Run> = BTreeMap::new();
-        for run in cell {
-            all.entry(code_of(run)).or_insert(run);
+/// The runs of a cell, with what is known of their machines.
+struct KnownCell<'a> {
+    runs: &'a [&'a Run],
+    /// The environments that are known, by run.
+    environments: Vec<&'a RunEnvironment>,
+    /// The first of them from each agent; the first of all comes first.
+    firsts: Vec<(&'a Option<String>, &'a RunEnvironment)>,
+    /// How the others differ from the first of their agent.
+    within: Vec<Difference<'a>>,
+}
+
+/// Two environments that differ in a fact.
+type Difference<'a> = (&'a str, [&'a RunEnvironment; 2]);
+
+/// Returns the facts that may explain different results. The load generator is a circumstance of its own.
+fn differences<'a>(one: &'a RunEnvironment, other: &'a RunEnvironment) -> impl Iterator<Item = Difference<'a>> {
+    relevant(one, other).filter(|fact| !fact.starts_with("k6.")).map(move |fact| (fact, [one, other]))
+}
+
+impl<'a> KnownCell<'a> {
+    fn new(runs: &'a [&'a Run], environments: &'a Environments) -> Self {
+        let known =
+            |run: &&'a Run| Some((&run.agent, environments.get(&run.id).filter(|known| !known.facts.is_empty())?));
+        let known: Vec<(&Option<String>, &RunEnvironment)> = runs.iter().filter_map(known).collect();
+        let (mut firsts, mut within) = (Vec::<(&Option<String>, &RunEnvironment)>::new(), Vec::new());
+        for &(agent, one) in &known {
+            match firsts.iter().find(|(other, _)| *other == agent) {
+                Some((_, first)) => within.extend(differences(first, one)),
+                None => firsts.push((agent, one)),
+            }
         }
-        let mut firsts = all.values();
-        let pair = [firsts.next()?.id.clone(), firsts.next()?.id.clone()];
-        Some((all.keys().map(|code| describe_code(code.as_deref())).collect(), pair))
-    })
+        let environments = known.into_iter().map(|(_, one)| one).collect();
+        Self { runs, environments, firsts, within }
+    }
+}
+
+/// Two cells that are compared, or one that is alone, twice.
+struct Pair<'a> {
+    cells: [usize; 2],
+    known: [&'a KnownCell<'a>; 2],
+    by: By,
+}
+
+impl<'a> Pair<'a> {
+    fn confounders(&self) -> Vec<Confounder> {
+        let [one, other] = self.known;
+        let runs: Vec<Vec<&Run>> =
+            if self.is_alone() { vec![one.runs.to_vec()] } else { vec![one.runs.to_vec(), other.runs.to_vec()] };
+        let is_balanced = is_balanced(&runs);
+        let plain = Circumstance::ALL.into_iter().filter(|what| *what != Circumstance::Agents || !is_balanced);
+        let plain = plain.filter_map(|what| {
+            // What is compared differs between the cells, but not within one.
+            let is_expected =
+                matches!((what, self.by), (Circumstance::Agents, By::Agent) | (Circumstance::Durations, By::Load));
+            if is_expected {
+                self.within_one(what, |run| what.value_in(run))
+            } else {
+                self.differing(what, [one, other], |run| what.value_in(run))
+            }
+        });
+        let code = self.within_one(Circumstance::Setups, |run| Some(code_of(run).unwrap_or_default())).map(|found| {
+            let described = |codes: Vec<String>| {
+                let code = |code: String| describe_code(Some(code.as_str()).filter(|code| !code.is_empty()));
+                codes.into_iter().map(code).collect()
+            };
+            Confounder { values: described(found.values), sides: found.sides.map(described), ..found }
+        });
+        plain.chain(code).chain(self.machines(is_balanced)).collect()
+    }
+
+    fn is_alone(&self) -> bool {
+        self.cells[0] == self.cells[1]
+    }
+
+    /// Finds what differs within one of both cells.
+    fn within_one(&self, what: Circumstance, value: impl Fn(&Run) -> Option<String> + Copy) -> Option<Confounder> {
+        let is_mixed = |cell: &&KnownCell| self.differing(what, [*cell, *cell], value).is_some();
+        self.known.iter().any(is_mixed).then(|| self.differing(what, self.known, value))?
+    }
+
+    /// Finds what differs in the runs of these cells.
+    fn differing(
+        &self,
+        what: Circumstance,
+        of: [&KnownCell; 2],
+        value: impl Fn(&Run) -> Option<String>,
+    ) -> Option<Confounder> {
+        let mut first: BTreeMap<String, &RunId> = BTreeMap::new();
+        let sides = of.map(|cell| {
+            let mut own = BTreeSet::new();
+            for run in cell.runs {
+                let Some(value) = value(run) else { continue };
+                first.entry(value.clone()).or_insert(&run.id);
+                own.insert(value);
+            }
+            own.into_iter().collect()
+        });
+        let mut ids = first.values();
+        let runs = [*ids.next()?, *ids.next()?].map(RunId::clone);
+        Some(Confounder { what, values: first.into_keys().collect(), sides, cells: self.cells, runs })
+    }
+
+    /// Describes the facts that differ: those of the targets, which matter within a cell only, and those of the machines.
+    fn machines(&self, is_balanced: bool) -> Vec<Confounder> {
+        let mut found: BTreeMap<Circumstance, BTreeMap<&str, [&RunEnvironment; 2]>> = BTreeMap::new();
+        for (fact, pair) in self.differing_facts(is_balanced) {
+            let what = if is_of_target(fact) { Circumstance::Setups } else { Circumstance::Environments };
+            found.entry(what).or_default().entry(fact).or_insert(pair);
+        }
+        let confounder = |(what, facts): (Circumstance, BTreeMap<&str, [&RunEnvironment; 2]>)| {
+            let runs = facts.values().next()?.map(|one| one.run.clone());
+            let side = |cell: &KnownCell| facts.keys().map(|fact| values_of(fact, &cell.environments)).collect();
+            let values = facts.keys().map(|fact| title_of(fact)).collect();
+            Some(Confounder { what, values, sides: self.known.map(side), cells: self.cells, runs })
+        };
+        found.into_iter().filter_map(confounder).collect()
+    }
+
+    /// Returns the facts that differ. If the cells are balanced, only runs of the same agent are compared.
+    fn differing_facts(&self, is_balanced: bool) -> Vec<Difference<'a>> {
+        let [one, other] = self.known;
+        let mut all: Vec<Difference> = [one, other].into_iter().flat_map(|cell| cell.within.clone()).collect();
+        let mut pairs = Vec::new();
+        for (agent, first) in &one.firsts {
+            let same = other.firsts.iter().find(|(of, _)| if is_balanced { of == agent } else { true });
+            pairs.extend(same.map(|(_, second)| (*first, *second)));
+        }
+        if !is_balanced {
+            pairs.truncate(1);
+            for cell in [one, other] {
+                let later = cell.firsts.iter().skip(1);
+                all.extend(later.flat_map(|(_, later)| differences(cell.firsts[0].1, later)));
+            }
+        }
+        // A comparison of agents expects different machines.
+        let pairs = pairs.into_iter().filter(|_| self.by != By::Agent);
+        let between = pairs.flat_map(|(first, second)| differences(first, second));
+        all.extend(between.filter(|(fact, _)| !is_of_target(fact)));
+        all
+    }
+}
+
+/// Whether a fact is about the target: different targets are what is compared.
+fn is_of_target(fact: &str) -> bool {
+    fact.starts_with("target.")
+}
+
+/// Returns a fact with its different values: `kernel 6.1 and 6.12`.
+fn values_of(fact: &str, environments: &[&RunEnvironment]) -> String {
+    let values: BTreeSet<Option<&String>> = environments.iter().map(|one| one.facts.get(fact)).collect();
+    described(fact, values)
 }
 
 /// Whether all cells have the same number of runs per agent and experiment, for each metric.
@@ -228,79 +370,6 @@ fn shares<'a>(cell: &[&'a Run], metric: Metric) -> Option<BTreeMap<(&'a Experime
         *shares.entry((run.experiment.as_ref()?, run.agent.as_deref()?)).or_default() += 1;
     }
     Some(shares)
-}
-
-/// Finds relevant differences between the environments of compared cells.
-///
-/// If the cells are balanced, only runs of the same agent are compared.
-pub fn machine_differences(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
-    if !is_balanced(cells) {
-        return machines(cells, environments);
-    }
-    let agents: BTreeSet<&Option<String>> = cells.iter().flatten().map(|run| &run.agent).collect();
-    agents.into_iter().find_map(|agent| {
-        let is_own = |run: &&Run| run.agent == *agent;
-        let own: Vec<Vec<&Run>> = cells.iter().map(|cell| cell.iter().copied().filter(is_own).collect()).collect();
-        machines(&own, environments)
-    })
-}
-
-fn differing_values(runs: &[&Run], circumstance: Circumstance) -> Option<Confounder> {
-    let mut values: BTreeMap<String, &Run> = BTreeMap::new();
-    for run in runs {
-        values.entry(circumstance.value_in(run)?).or_insert(run);
-    }
-    let mut firsts = values.values();
-    let pair = [firsts.next()?.id.clone(), firsts.next()?.id.clone()];
-    Some(Confounder { what: circumstance.title().to_owned(), values: values.into_keys().collect(), runs: pair })
-}
-
-/// Differences between the environments of runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Machines {
-    /// The facts that differ, each once, by name.
-    pub facts: Vec<FactDifference>,
-    /// Ids of two runs that differ.
-    pub runs: [RunId; 2],
-}
-
-impl Machines {
-    /// Separates the facts about the target from those about its machine.
-    pub fn by_circumstance(self) -> Vec<(Circumstance, Self)> {
-        let Self { facts, runs } = self;
-        let (target, machine): (Vec<_>, Vec<_>) = facts.into_iter().partition(|fact| fact.fact.starts_with("target."));
-        [(Circumstance::Setups, target), (Circumstance::Environments, machine)]
-            .into_iter()
-            .filter(|(_, facts)| !facts.is_empty())
-            .map(|(circumstance, facts)| (circumstance, Self { facts, runs: runs.clone() }))
-            .collect()
-    }
-}
-
-/// Finds relevant differences between environments, also of one agent.
-///
-/// Compares every run with the first of its cell, and the first runs of all cells with each other. Facts of the target
-/// matter only within a cell, as different targets are what is compared. The load generator is a separate circumstance.
-fn machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
-    let known = |run: &&Run| environments.get(&run.id).filter(|known| !known.facts.is_empty());
-    let cells: Vec<Vec<&RunEnvironment>> = cells
-        .iter()
-        .map(|runs| runs.iter().filter_map(known).collect::<Vec<_>>())
-        .filter(|cell| !cell.is_empty())
-        .collect();
-    let within = cells.iter().flat_map(|cell| cell.iter().skip(1).map(|other| (cell[0], *other, true)));
-    let between = cells.iter().skip(1).map(|cell| (cells[0][0], cell[0], false));
-    let mut facts: BTreeMap<String, FactDifference> = BTreeMap::new();
-    let mut pair = None;
-    for (one, other, is_one_cell) in within.chain(between) {
-        let matters = |fact: &str| !fact.starts_with("k6.") && (is_one_cell || !fact.starts_with("target."));
-        let difference = EnvironmentDifference::new(one.clone(), other.clone());
-        for fact in difference.with_weight(Weight::Matters).into_iter().filter(|found| matters(&found.fact)) {
-            pair.get_or_insert_with(|| [one.run.clone(), other.run.clone()]);
-            facts.entry(fact.fact.clone()).or_insert_with(|| fact.clone());
-        }
-    }
-    Some(Machines { facts: facts.into_values().collect(), runs: pair? })
 }
 
 #[cfg(test)]

@@ -146,9 +146,13 @@ impl Row {
 
     /// Whether two cells may be compared: no confounders unless allowed, and equal work.
     pub fn are_comparable(&self, cells: [usize; 2], allow_confounders: bool) -> bool {
-        let is_theirs = |one: &WorkDifference| one.cells == cells || one.cells == [cells[1], cells[0]];
-        let did_equal_work = !self.work.iter().any(|one| one.accepted.is_none() && is_theirs(one));
-        (self.confounders.is_empty() || allow_confounders) && did_equal_work
+        let did_equal_work = !self.work.iter().any(|one| one.accepted.is_none() && are_both(one.cells, cells));
+        (!self.is_confounded(cells) || allow_confounders) && did_equal_work
+    }
+
+    /// Whether more than the target differs between two cells.
+    pub fn is_confounded(&self, cells: [usize; 2]) -> bool {
+        self.confounders.iter().any(|one| are_both(one.cells, cells))
     }
 
     /// Returns the largest group of cells that may be compared with one of them; of equal groups that of the baseline.
@@ -160,6 +164,10 @@ impl Row {
         let rank = |one: &usize| (group(*one).len(), self.cells[*one].subject == base);
         self.compared_indexes().max_by_key(rank).map(group).unwrap_or_default()
     }
+}
+
+fn are_both(one: [usize; 2], other: [usize; 2]) -> bool {
+    one == other || one == [other[1], other[0]]
 }
 
 /// Returns notes on differences in work, those that are not accepted first.

@@ -61,7 +61,7 @@ pub(super) fn info(title: impl Into<String>, text: impl Into<String>) -> Note {
 }
 
 /// Lists a few names, and the number of the others.
-pub(super) fn listed(names: impl Iterator<Item = String>) -> String {
+pub(crate) fn listed(names: impl Iterator<Item = String>) -> String {
     const MAX_NAMED: usize = 4;
     let mut names: Vec<String> = names.collect();
     if names.len() > MAX_NAMED {
@@ -125,7 +125,9 @@ fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
             }
         }
     }
-    (!gaps.is_empty()).then(|| doubt("Some targets have no run that counts.", format!("{}.", listed(gaps.into_iter()))))
+    let scope = if rows.len() == 1 { "" } else { " in some settings" };
+    let title = format!("Some targets have no run that counts{scope}.");
+    (!gaps.is_empty()).then(|| doubt(title, format!("{}.", listed(gaps.into_iter()))))
 }
 
 /// Versions whose code is different in some runs: a hand-written version does not change by itself.
@@ -148,24 +150,24 @@ fn code(subjects: &[Subject]) -> Option<Note> {
     (!versions.is_empty()).then(|| doubt("Runs of one version are no repetitions of each other.", text))
 }
 
-/// Confounders within the rows, and different durations.
+/// Confounders of pairs of cells.
 fn confounders(rows: &[Row]) -> Vec<Note> {
-    let mut all: BTreeMap<&str, (BTreeSet<String>, &[RunId; 2])> = BTreeMap::new();
+    let mut all: BTreeMap<Circumstance, (BTreeSet<String>, &[RunId; 2])> = BTreeMap::new();
     for confounder in rows.iter().flat_map(|row| &row.confounders) {
-        let (values, _) = all.entry(&confounder.what).or_insert_with(|| (BTreeSet::new(), &confounder.runs));
+        let (values, _) = all.entry(confounder.what).or_insert_with(|| (BTreeSet::new(), &confounder.runs));
         values.extend(confounder.values.iter().cloned());
     }
-    let note = |(what, (values, runs)): (&str, (BTreeSet<String>, &[RunId; 2]))| {
-        let note = doubt(format!("{what} differ."), format!("{}.", listed(values.into_iter())));
+    let note = |(what, (values, runs)): (Circumstance, (BTreeSet<String>, &[RunId; 2]))| {
+        let note = doubt(format!("{} differ.", what.title()), format!("{}.", listed(values.into_iter())));
         Note { environments: Some(runs.clone()), ..note }
     };
-    all.into_iter().map(note).chain(durations(rows)).collect()
+    all.into_iter().map(note).collect()
 }
 
 /// Rows whose cells have the same number of runs from each of several machines.
 fn several_machines(rows: &[Row]) -> Option<Note> {
     let is_balanced = |row: &&Row| {
-        let differ = row.confounders.iter().any(|confounder| confounder.what == Circumstance::Agents.title());
+        let differ = row.confounders.iter().any(|confounder| confounder.what == Circumstance::Agents);
         row.setting.by != By::Agent && row.compared_cells().count() > 1 && !differ
     };
     let agents = |row: &Row| row.cells.iter().flat_map(Cell::counting).filter_map(|run| run.agent.clone()).collect();
@@ -177,18 +179,6 @@ fn several_machines(rows: &[Row]) -> Option<Note> {
         listed(all.iter().cloned())
     );
     (!all.is_empty()).then(|| info("Measured on several machines.", text))
-}
-
-fn durations(rows: &[Row]) -> Option<Note> {
-    let mut durations: BTreeSet<String> = BTreeSet::new();
-    for row in rows.iter().filter(|row| row.compared_cells().count() > 1) {
-        let text = |run: &Run| run.spec.duration_s.map_or("unknown".to_owned(), |seconds| format!("{seconds} s"));
-        let values: BTreeSet<String> = row.cells.iter().flat_map(Cell::counting).map(text).collect();
-        if values.len() > 1 {
-            durations.extend(values);
-        }
-    }
-    (!durations.is_empty()).then(|| doubt("Durations differ.", format!("{}.", listed(durations.into_iter()))))
 }
 
 /// Cells measured in other experiments than the baseline: their variation, or why it is unknown.

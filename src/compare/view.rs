@@ -147,7 +147,8 @@ impl Comparison {
         let mut rows = rows(settings, groups);
         for row in &mut rows {
             if by != By::Run {
-                row.confounders = comparability::confounders(row, by, &known.environments);
+                let cells: Vec<Vec<&Run>> = row.cells.iter().map(|cell| cell.counting().collect()).collect();
+                row.confounders = comparability::confounders(&cells, by, &known.environments);
                 row.work = equal_work::different_work(row, &subjects, known);
             }
             row.cells.iter_mut().for_each(|cell| cell.noise = past::noise_of(cell.counting(), &known.history));

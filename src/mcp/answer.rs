@@ -1,5 +1,7 @@
 //! What the tools answer: figures only with their ranges, differences only with their intervals. Pure.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -105,10 +107,11 @@ fn setting(comparison: &Comparison, row: &Row) -> Value {
             "figures": figures.collect::<Value>(),
         }))
     });
-    let confounders = row.confounders.iter().map(|it| format!("{}: {}", it.what, it.values.join(" and ")));
+    let confounders: BTreeSet<String> =
+        row.confounders.iter().map(|it| format!("{}: {}", it.what.title(), it.values.join(" and "))).collect();
     json!({
         "setting": row.setting.label,
-        "confounders": confounders.collect::<Value>(),
+        "confounders": confounders,
         "targets": targets.collect::<Value>(),
     })
 }

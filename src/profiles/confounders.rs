@@ -2,7 +2,13 @@
 
 use brewbench_wire::profile::ProfileSource;
 
-use crate::runs::{load, model::Run};
+use crate::{
+    compare::{
+        comparability::{Circumstance, Confounder, Environments, confounders as confounders_of},
+        selection::By,
+    },
+    runs::{load, model::Run},
+};
 
 /// Everything but the target that profiled runs of one cell share, in words.
 pub fn setting(run: &Run) -> [(&'static str, String); 7] {
@@ -29,11 +35,16 @@ pub fn confounders(baseline: (&Run, ProfileSource), candidate: (&Run, ProfileSou
     };
     let (one, other) = (all(baseline), all(candidate));
     let named = |text: &str| if text.is_empty() { "none" } else { text }.to_owned();
-    one.iter()
-        .zip(&other)
-        .filter(|((_, one), (_, other))| one != other)
-        .map(|((what, one), (_, other))| format!("{what} differ: {} and {}", named(one), named(other)))
-        .collect()
+    // What the compare page decides, too.
+    let is_setting = |what: &str| Circumstance::ALL.iter().all(|one| one.title() != what);
+    let setting = one.iter().zip(&other).filter(|((what, one), (_, other))| one != other && is_setting(what));
+    let setting =
+        setting.map(|((what, one), (_, other))| format!("{what} differ: {} and {}", named(one), named(other)));
+    let circumstances = confounders_of(&[vec![baseline.0], vec![candidate.0]], By::Target, &Environments::new());
+    let circumstances = circumstances.into_iter().map(|Confounder { what, sides: [one, other], .. }| {
+        format!("{} differ: {} and {}", what.title(), one.join(", "), other.join(", "))
+    });
+    setting.chain(circumstances).collect()
 }
 
 #[cfg(test)]

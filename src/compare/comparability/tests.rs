@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     compare::{
+        cell::Row,
         chosen::Options,
         comparison_context::ComparisonContext,
         metric::Metric,
@@ -61,7 +62,10 @@ fn on_two_machines() -> Vec<Run> {
 /// The decision on the throughput of the second target, and the confounders.
 fn verdict(runs: Vec<Run>, environments: &Environments) -> (Option<Decision>, Vec<String>) {
     let row = compare(runs, environments, false).rows.remove(0);
-    (row.cells[1].stat(Metric::Rps).decision, row.confounders.into_iter().map(|confounder| confounder.what).collect())
+    (
+        row.cells[1].stat(Metric::Rps).decision,
+        row.confounders.iter().map(|confounder| confounder.what.title().to_owned()).collect(),
+    )
 }
 
 #[test]
@@ -130,7 +134,7 @@ fn a_kernel_update_between_the_runs_is_a_confounder() {
     changed.extend([environment(&runs[7], "6.2")]);
     let confounders = compare(runs.clone(), &changed, false).rows[0].confounders.clone();
     assert_eq!(
-        (confounders[0].what.as_str(), confounders[0].values.as_slice()),
+        (confounders[0].what.title(), confounders[0].values.as_slice()),
         ("Machines", ["kernel (System)".to_owned()].as_slice())
     );
     assert_eq!(
@@ -159,7 +163,7 @@ fn different_executables_are_compared_between_cells_and_a_confounder_within_one(
         comparison.rows[0].confounders.clone()
     };
     assert_eq!(confounders(&with_sum(|run| run.spec.target.clone())), []);
-    assert_eq!(confounders(&with_sum(|run| run.repetition.to_string()))[0].what, "Setups of a target");
+    assert_eq!(confounders(&with_sum(|run| run.repetition.to_string()))[0].what, Circumstance::Setups);
 }
 
 #[test]
@@ -167,4 +171,49 @@ fn runs_with_unknown_circumstances_are_compared() {
     let unknown = |run: Run| Run { agent: None, engine: None, enforced: None, origin: Origin::Import, ..run };
     let comparison = compare(both().into_iter().map(unknown).collect(), &Environments::new(), false);
     assert_eq!(comparison.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
+}
+
+#[test]
+fn a_third_target_in_other_circumstances_does_not_keep_two_from_being_compared() {
+    let mut runs = both();
+    runs.extend(repeated(|n| Run { agent: Some("laptop".to_owned()), ..run("third", n) }));
+    let row = compare(runs, &Environments::new(), false).rows.remove(0);
+    let decisions = [1, 2].map(|place| row.cells[place].stat(Metric::Rps).decision);
+    assert_eq!(decisions, [Some(Decision::Better), Some(Decision::NotComparable)], "as a gate of each pair says");
+    let pairs: Vec<_> = row.confounders.iter().map(|one| (one.what, one.cells)).collect();
+    assert_eq!(pairs, [(Circumstance::Agents, [0, 2]), (Circumstance::Agents, [1, 2])]);
+    assert_eq!(row.confounders[0].sides, [["bench-01"], ["laptop"]]);
+}
+
+#[test]
+fn runs_of_different_durations_are_not_compared_unless_their_loads_are_what_is_compared() {
+    let last = |run: Run, duration_s: f64| {
+        let spec = crate::runs::model::RunSpec { duration_s: Some(duration_s), ..run.spec.clone() };
+        Run { spec, ..run }
+    };
+    let mut runs = repeated(|n| run("gosherve", n));
+    runs.extend(repeated(|n| last(faster(run("servy", n), 1.25), 60.0)));
+    assert_eq!(
+        verdict(runs, &Environments::new()),
+        (Some(Decision::NotComparable), vec!["Durations".to_owned()]),
+        "what grows with time looks like a difference"
+    );
+    let (short, long) = (run("servy", 1), last(run("servy", 2), 60.0));
+    let found = |cells: &[Vec<&Run>], by| confounders(cells, by, &Environments::new()).len();
+    assert_eq!(found(&[vec![&short], vec![&long]], By::Load), 0);
+    assert_eq!(found(&[vec![&short, &long]], By::Load), 1, "one load");
+    assert_eq!(found(&[vec![&short, &long]], By::Target), 1, "a median would mix them");
+}
+
+#[test]
+fn another_folder_of_the_build_cache_is_no_confounder() {
+    let runs = both();
+    let build = |run: &Run| {
+        let folder = format!("/var/lib/brewbench-runs/a1.builds/api/done/{}-{:012}", "ab".repeat(20), run.repetition);
+        let environment = BTreeMap::from([("target.executable".to_owned(), format!("{folder}/bin/api"))]);
+        let evidence = crate::results::evidence::Evidence { environment, ..Default::default() };
+        (run.id.clone(), RunEnvironment::new(run, Some(&evidence)))
+    };
+    let known: Environments = runs.iter().map(build).collect();
+    assert_eq!(verdict(runs, &known), (Some(Decision::Better), Vec::new()));
 }

@@ -79,7 +79,7 @@ fn a_size_without_runs_of_one_target_has_a_note() {
     runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
     runs.extend(repeated(|n| sized("servy", n, 4.0)));
     let notes = titles(runs);
-    assert_eq!(notes[0], "Some targets have no run that counts. servy at 1 vCPU / 2 GiB.");
+    assert_eq!(notes[0], "Some targets have no run that counts in some settings. servy at 1 vCPU / 2 GiB.");
     assert!(notes[1].starts_with("Machine sizes differ."), "{notes:?}");
 }
 
