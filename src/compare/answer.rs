@@ -70,6 +70,8 @@ pub struct Headline {
 struct InRow<'a> {
     subjects: &'a [Subject],
     base: usize,
+    /// All settings.
+    rows: &'a [Row],
     row: &'a Row,
     primary: Metric,
 }
@@ -142,7 +144,7 @@ fn headlines(
     let of_row = |row: &Row| {
         let setting = (rows.len() > 1).then(|| row.setting.label.clone());
         let primary = significance::primary(row, options);
-        let headlines = InRow { subjects, base, row, primary }.headlines();
+        let headlines = InRow { subjects, base, rows, row, primary }.headlines();
         headlines.into_iter().map(move |headline| Headline { setting: setting.clone(), ..headline })
     };
     rows.iter().flat_map(of_row).collect()
@@ -181,19 +183,34 @@ impl InRow<'_> {
             None => self.subject(cell),
         };
         let others = known.filter(|stat| stat.metric != self.primary).map(summary);
-        let absent: Vec<&str> = (0..self.subjects.len())
-            .filter(|place| *place != cell.subject)
-            .map(|place| self.subjects[place].label.as_str())
-            .collect();
+        let absent: Vec<String> =
+            (0..self.subjects.len()).filter(|place| *place != cell.subject).map(|place| self.absence(place)).collect();
         let mut details = others.collect::<Vec<_>>().join(", ");
         if !details.is_empty() {
             details.push('.');
         }
         details = [details].into_iter().chain(self.failures(&[cell])).collect::<Vec<_>>().join(" ");
         if !absent.is_empty() {
-            details = format!("Nothing to compare with: {} has no run that counts. {details}", absent.join(", "));
+            details = format!("Nothing to compare with: {}. {details}", absent.join(", "));
         }
         Headline::undecided(sentence, details.trim_end(), if absent.is_empty() { Tone::Plain } else { Tone::Doubtful })
+    }
+
+    /// Where the runs of a target are that has none here: `viawrk has 8 runs under another setting: threads=2`.
+    fn absence(&self, subject: usize) -> String {
+        let counting = |row: &Row| -> usize {
+            row.cells.iter().filter(|cell| cell.subject == subject).map(|cell| cell.counts.counting()).sum()
+        };
+        let elsewhere: Vec<(&Row, usize)> =
+            self.rows.iter().map(|row| (row, counting(row))).filter(|(_, count)| *count > 0).collect();
+        let label = &self.subjects[subject].label;
+        match elsewhere.iter().map(|(_, count)| count).sum::<usize>() {
+            0 => format!("{label} has no run that counts"),
+            count => {
+                let settings = elsewhere.iter().map(|(row, _)| row.setting.label.clone());
+                format!("{label} has {} under another setting: {}", format::plural(count, "run"), listed(settings))
+            }
+        }
     }
 
     /// Two runs side by side: one run says nothing about the next.
@@ -238,7 +255,10 @@ impl InRow<'_> {
             }
             Some(Decision::NotComparable) => {
                 let sentence = one.text(" and ").then(other).text(" are ").strong("not comparable");
-                Headline::undecided(sentence, not_comparable(self.row), Tone::Doubtful)
+                let place = |cell: &Cell| self.row.cells.iter().position(|one| one.subject == cell.subject);
+                let is_confounded =
+                    place(cell).zip(place(base)).is_some_and(|(one, other)| self.row.is_confounded([one, other]));
+                Headline::undecided(sentence, not_comparable(is_confounded), Tone::Doubtful)
             }
             Some(Decision::TooCoarse) => {
                 let sentence =
@@ -342,7 +362,9 @@ impl InRow<'_> {
             Leader::TooCoarse => undecided("Too coarse", "Rounded values can hide the differences.", Tone::Doubtful),
             Leader::Missing => undecided("Too little data", "Not every summary has the metric.", Tone::Doubtful),
             Leader::NotInTurn => undecided("Too little data", "Not all were measured in turn.", Tone::Doubtful),
-            Leader::NotComparable => undecided("Not comparable", not_comparable(self.row), Tone::Doubtful),
+            Leader::NotComparable => {
+                undecided("Not comparable", not_comparable(!row.confounders.is_empty()), Tone::Doubtful)
+            }
             Leader::TooFew(fewest) => {
                 let few = format!("Two targets have only {} in common.", format::plural(fewest, "repetition"));
                 undecided("Too little data", &few, Tone::Doubtful)
@@ -403,9 +425,9 @@ fn than(stat: &Stat, one: Sentence, other: Sentence) -> Sentence {
     if is_named { sentence.text(&format!(" in {}", stat.metric.name())) } else { sentence }
 }
 
-/// Returns why targets of a row are not comparable.
-fn not_comparable(row: &Row) -> &'static str {
-    if row.confounders.is_empty() { "The targets did different work." } else { "More than the target differs." }
+/// Returns why targets are not comparable.
+fn not_comparable(is_confounded: bool) -> &'static str {
+    if is_confounded { "More than the target differs." } else { "The targets did different work." }
 }
 
 fn too_little(one: Sentence, other: Sentence) -> Sentence {

@@ -69,6 +69,25 @@ fn a_target_without_counting_runs_is_named() {
 }
 
 #[test]
+fn a_target_that_counts_under_another_setting_is_not_said_to_have_no_runs() {
+    let mut runs = repeated(|n| run("viak6", n));
+    let with_threads = |mut run: Run| {
+        run.spec.parameters.insert("threads".to_owned(), "2".to_owned());
+        run
+    };
+    runs.extend(repeated(|n| with_threads(run("viawrk", n))));
+    let all = results(runs);
+    let starts = [
+        "Nothing to compare with: viawrk has 6 runs under another setting: threads=2.",
+        "Nothing to compare with: viak6 has 6 runs under another setting: no parameters.",
+    ];
+    for ((line, details, _), start) in all.iter().zip(starts) {
+        assert!(details.starts_with(start), "{line} {details}");
+    }
+    assert_eq!(all.len(), 2);
+}
+
+#[test]
 fn failures_of_one_repetition_are_shown() {
     let mut runs = against(1.25);
     runs[7].figures.error_rate = Some(0.004);
