@@ -91,10 +91,16 @@ impl World {
     }
 
     async fn run_in(&self, experiment: Option<&str>, target: &str) -> Outcome {
+        self.run_of(experiment, &[], target).await
+    }
+
+    /// Runs one of the targets of an experiment.
+    async fn run_of(&self, experiment: Option<&str>, targets: &[&str], target: &str) -> Outcome {
         let usual = job(target);
+        let targets = targets.iter().map(|&target| target.to_owned()).collect();
         let scenario = Scenario::of_script("test", "").with_file(REQUESTS, "[[request]]\npath = \"/\"\n");
         let spec = RunSpec { requested_engine: Some(EngineKind::Native), load: Some(vus(1, 1_000)), ..usual.spec };
-        let job = Job { scenario, spec, experiment: experiment.map(str::to_owned), ..usual };
+        let job = Job { scenario, spec, targets, experiment: experiment.map(str::to_owned), ..usual };
         let outcome = execute::run(&job, &self.bench.work, &CancellationToken::new(), |_| {}).await;
         self.bench.assert_clean(job.run);
         outcome
@@ -114,6 +120,26 @@ impl World {
 
     fn builds(&self) -> &Path {
         &self.bench.work.builds
+    }
+
+    /// Returns how many commits were built so far.
+    fn build_count(&self) -> usize {
+        let count = std::fs::read_to_string(self.builds().join("api/tree/count/builds"));
+        count.map_or(0, |count| count.lines().count())
+    }
+
+    /// Offers all revisions with a toolchain that a build may read and update. Returns its file.
+    fn with_toolchain(&self) -> PathBuf {
+        let packages = self.repository.with_file_name("packages");
+        let toolchain = packages.join("toolchain");
+        std::fs::create_dir_all(&toolchain).expect("folders");
+        for folder in [&packages, &toolchain] {
+            let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+            std::fs::set_permissions(folder, open).expect("a mode");
+        }
+        let sandbox = format!("[sandbox]\nread = [{toolchain:?}]\nwrite = [{packages:?}]");
+        self.offer("[\"*\"]", &sandbox);
+        toolchain.join("version")
     }
 }
 
@@ -162,6 +188,68 @@ async fn an_experiment_measures_the_commit_with_which_it_began() {
     assert_eq!((outcome.target_version.as_str(), outcome.ended), (&first[..12], Ended::Finished));
     let (reason, _) = world.refused(&format!("api@{first}")).await;
     assert!(reason.contains("is no branch, tag or commit among those that may be built: main"), "{reason}");
+}
+
+#[tokio::test]
+async fn an_experiment_keeps_the_builds_with_which_it_began() {
+    let Some(world) = World::new("kept builds", "[\"*\"]").await else { return };
+    let version = world.with_toolchain();
+    world.git(&["tag", "v1"]);
+    world.commit(BUILD, "second");
+    let both = ["api@v1", "api@main"];
+    let run = async |experiment: &str, target: &str| world.run_of(Some(experiment), &both, target).await;
+    let began = run("e1", "api@v1").await;
+    assert_eq!(began.ended, Ended::Finished, "{}", began.target_log);
+    assert!(fact(&began, "before.build").starts_with("built in "), "{:?}", began.environment);
+    assert_eq!(world.build_count(), 2, "both sides are built before one is measured");
+    std::fs::write(&version, "an update of the packages").expect("a file");
+    for (target, subject) in [("api@main", "second"), ("api@v1", "first")] {
+        let later = run("e1", target).await;
+        assert_eq!((&later.ended, fact(&later, "before.build")), (&Ended::Finished, "cached"), "{target}");
+        assert_eq!(fact(&later, "target.commit_subject"), subject);
+        assert_eq!(later.target == began.target, target == "api@v1", "the program of its commit");
+    }
+    assert_eq!(run("e2", "api@main").await.ended, Ended::Finished);
+    assert_eq!(world.build_count(), 4, "another experiment has the present packages");
+    std::fs::remove_dir_all(world.builds().join("api/done")).expect("removed");
+    let Ended::Failed { reason, cause } = run("e1", "api@v1").await.ended else { panic!("its build is gone") };
+    assert!(cause == Cause::Build && reason.contains("can't be built as the experiment began"), "{reason}");
+    assert_eq!(run("e2", "api@v1").await.ended, Ended::Finished, "built again with the same packages");
+    assert_eq!(world.build_count(), 5);
+}
+
+#[tokio::test]
+async fn both_sides_are_built_again_if_packages_change_before_both_are_built() {
+    let Some(world) = World::new("changing packages", "[\"*\"]").await else { return };
+    let version = world.with_toolchain();
+    // The packages change while the second side is built.
+    let update = format!("if [ \"$(wc -l < count/builds)\" = 2 ]; then echo update > {}; fi\n", version.display());
+    let build = format!("{BUILD}{update}");
+    world.commit(&build, "first");
+    world.git(&["tag", "v1"]);
+    world.commit(&build, "second");
+    let both = ["api@v1", "api@main"];
+    for (target, built) in [("api@v1", 4), ("api@main", 4)] {
+        let outcome = world.run_of(Some("e1"), &both, target).await;
+        assert_eq!((outcome.ended, world.build_count()), (Ended::Finished, built), "{}", outcome.target_log);
+    }
+    assert!(version.exists());
+    // A side that can't be built does not keep the other one from being measured.
+    world.commit("exit 1\n", "broken");
+    for (target, is_built) in [("api@v1", true), ("api@main", false)] {
+        let outcome = world.run_of(Some("e2"), &both, target).await;
+        assert_eq!(outcome.ended == Ended::Finished, is_built, "{target}: {:?}", outcome.ended);
+    }
+}
+
+#[tokio::test]
+async fn where_a_build_is_stored_is_no_fact_of_the_target() {
+    let Some(world) = World::new("place", "[\"main\"]").await else { return };
+    let outcome = world.run("api@main").await;
+    assert_eq!((fact(&outcome, "target.executable"), fact(&outcome, "target.folder")), ("bin/api", ""));
+    let own = world.builds().display().to_string();
+    let paths: Vec<_> = outcome.environment.iter().filter(|(_, value)| value.contains(&own)).collect();
+    assert!(paths.is_empty(), "{paths:?}");
 }
 
 #[tokio::test]

@@ -209,9 +209,14 @@ async fn job(state: &AppState, run: &QueuedRun, partner: Option<&QueuedRun>) -> 
     let partner = partner.map(|QueuedRun { spec, place }| {
         Ok::<_, Error>(Partner { run: place.id.to_wire().map_err(Error::internal)?, target: spec.target.clone() })
     });
+    let targets = match experiment_id {
+        Some(experiment) => queue::targets(&state.db.read, experiment).await?,
+        None => Vec::new(),
+    };
     Ok(Job {
         run: id.to_wire().map_err(Error::internal)?,
         experiment: experiment_id.as_ref().map(ToString::to_string),
+        targets,
         spec,
         scenario: scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {id}")))?.for_message(),
         role: Role::Alone,

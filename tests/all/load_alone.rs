@@ -174,6 +174,7 @@ async fn the_merged_rate_of_two_generators_is_over_their_loads() {
     let job = Job {
         run: RunId::now(),
         experiment: None,
+        targets: Vec::new(),
         scenario,
         role: Role::Alone,
         partner: None,

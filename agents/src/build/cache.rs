@@ -46,9 +46,14 @@ pub struct BuildCache {
     notes: PathBuf,
 }
 
-/// Returns what a build depends on, as a name: the commit, how it is built, and the toolchain of the machine: the program
-/// that builds it, the system's packages, and what the sandbox allows to read.
-pub fn key(commit: &str, built: &SourceBuild) -> String {
+/// Returns the name of a build: its commit and its recipe.
+pub fn key(commit: &str, recipe: &str) -> String {
+    format!("{commit}-{recipe}")
+}
+
+/// Returns what the builds of all commits depend on, as a name: how they are built, and the toolchain of the machine: the
+/// program that builds them, the system's packages, and what the sandbox allows to read.
+pub fn recipe(built: &SourceBuild) -> String {
     let Build { command, artifacts, containerfile, env, network: _, cache: _, timeout_s: _ } = &built.build;
     let SourceBuild { sandbox, .. } = built;
     let mut toolchain = command.first().and_then(|program| compiler(Path::new(program))).into_iter().collect();
@@ -60,7 +65,7 @@ pub fn key(commit: &str, built: &SourceBuild) -> String {
     }
     let how = format!("{:?}", (command, artifacts, containerfile, env, sandbox, toolchain));
     let how = hex(&Sha256::digest(how));
-    format!("{commit}-{}", how.get(..12).unwrap_or_default())
+    how.get(..12).unwrap_or_default().to_owned()
 }
 
 /// What changes with another version of a file: its size and its time.
@@ -167,6 +172,16 @@ impl BuildCache {
         self.note(experiment, "commit", revision, commit)
     }
 
+    /// Returns the recipe with which the experiment began here.
+    pub fn pinned_recipe(&self, experiment: Option<&str>) -> Option<String> {
+        self.noted(experiment, "recipe", "")
+    }
+
+    /// Keeps the recipe of an experiment, so that all its builds have the same compilers.
+    pub fn pin_recipe(&self, experiment: Option<&str>, recipe: &str) -> Result<(), String> {
+        self.note(experiment, "recipe", "", recipe)
+    }
+
     /// Returns why a build has failed in an experiment.
     pub fn failed(&self, experiment: Option<&str>, key: &str) -> Option<String> {
         self.noted(experiment, "failure", key)
@@ -219,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_toolchain_that_the_sandbox_allows_is_part_of_the_key() {
+    fn a_toolchain_that_the_sandbox_allows_is_part_of_the_recipe() {
         let folder = tempfile::tempdir().expect("a folder");
         let toolchain = folder.path().join("toolchains/stable");
         fs::create_dir_all(toolchain.join("bin")).expect("folders");
@@ -228,9 +243,9 @@ mod tests {
         let sandbox = Sandbox { read: vec![folder.path().to_owned()], ..Sandbox::default() };
         let (source, build) = (toml::from_str(source).expect("a source"), toml::from_str(build).expect("a build"));
         let how = SourceBuild { source, build, sandbox };
-        let before = key("1234", &how);
-        assert_eq!(key("1234", &how), before);
+        let before = recipe(&how);
+        assert_eq!(recipe(&how), before);
         fs::write(toolchain.join("version"), "2").expect("a file");
-        assert_ne!(key("1234", &how), before, "an update");
+        assert_ne!(recipe(&how), before, "an update");
     }
 }

@@ -36,6 +36,13 @@ use crate::target::manifest::{Manifest, Program, Provided, SourceBuild};
 /// The revision of a target that is named without one: the repository's default branch.
 const DEFAULT: &str = "HEAD";
 
+/// Most times that the targets of an experiment are built until the compilers are the same for all.
+const MOST_ROUNDS: usize = 3;
+
+/// Why a commit is not built for an experiment that has begun.
+const CHANGED: &str = "can't be built as the experiment began: since then the system's packages or the manifest's [build] \
+    have changed, and that build is gone; measure all targets in another experiment";
+
 /// The error of what was cancelled.
 const CANCELLED: &str = "it was cancelled";
 
@@ -60,11 +67,13 @@ pub async fn resolve(
     let other = Failure::by(Cause::Other);
     let (name, revision) = split_target(&job.spec.target);
     let manifest = find_target(name, context).map_err(other)?;
-    if let Some(how) = manifest.source_build.clone() {
-        let _building = context.building.lock().await;
-        let revision = revision.unwrap_or(DEFAULT);
-        return Box::pin(from_source(manifest, &how, revision, job, (context, live, cancel))).await;
-    }
+    let manifest = match SourceTarget::of(manifest, &job.spec.target) {
+        Err(manifest) => *manifest,
+        Ok(target) => {
+            let _building = context.building.lock().await;
+            return Box::pin(Builds { job, context, live, cancel }.first(target)).await;
+        }
+    };
     if let Provided::Container(container) = &manifest.provided
         && container.has_versions()
     {
@@ -81,49 +90,133 @@ pub async fn resolve(
     }
 }
 
-async fn from_source(
+/// A revision of a target that is built.
+struct SourceTarget {
+    /// The target as a plan names it.
+    asked: String,
+    revision: String,
     manifest: Manifest,
-    how: &SourceBuild,
-    revision: &str,
-    job: &Job,
-    (context, live, cancel): (&RunContext, &Live, &CancellationToken),
-) -> Result<ResolvedTarget, Failure> {
-    let (other, refused) = (Failure::by(Cause::Other), Failure::by(Cause::Build));
-    let folder = folder(context, &manifest.name).map_err(other)?;
-    let repository = Repository::new(&how.source, &folder);
-    let cache = BuildCache::open(&folder).map_err(other)?;
-    let experiment = job.experiment.as_deref();
-    let commit = commit_of(&repository, revision, cache.pinned(experiment, revision), live);
-    let commit = cancel.run_until_cancelled(commit).await.unwrap_or_else(|| Err(other(CANCELLED.to_owned())));
-    let commit = commit.map_err(|Failure { cause, reason }| {
-        let reason = format!("target {}: {reason}", job.spec.target);
-        Failure { reason, cause }
-    })?;
-    cache.pin(experiment, revision, &commit.id).map_err(other)?;
-    let key = cache::key(&commit.id, how);
-    let image = how.build.containerfile.is_some().then(|| format!("{BUILT}:{}-{key}", manifest.name));
-    if let Some(image) = &image
-        && cache.get(&key).is_some()
-        && !context.containers.has_image(image).await.map_err(other)?
-    {
-        cache.forget(&key);
+    how: SourceBuild,
+}
+
+impl SourceTarget {
+    /// Returns the manifest if its target is not built.
+    fn of(manifest: Manifest, asked: &str) -> Result<Self, Box<Manifest>> {
+        let Some(how) = manifest.source_build.clone() else { return Err(Box::new(manifest)) };
+        let revision = split_target(asked).1.unwrap_or(DEFAULT).to_owned();
+        Ok(Self { asked: asked.to_owned(), revision, manifest, how })
     }
-    let mut took = "cached".to_owned();
-    if cache.get(&key).is_none() {
-        // It would fail for each repetition.
-        cache.failed(experiment, &key).map_or(Ok(()), |why| Err(refused(why)))?;
-        let image = image.as_deref();
-        let builder = Builder { folder: &folder, how, commit: &commit, repository: &repository, image };
-        let begun = Instant::now();
-        let put = |tree: PathBuf| match image {
-            Some(image) => cache.put_image(&key, image),
-            None => cache.put(&key, &tree, &how.build.artifacts),
+
+    fn find(asked: &str, context: &RunContext) -> Option<Self> {
+        Self::of(find_target(split_target(asked).0, context).ok()?, asked).ok()
+    }
+
+    /// Opens the folder for everything about its builds, and the cache in it.
+    fn open(&self, context: &RunContext) -> Result<(PathBuf, BuildCache), Failure> {
+        let opened = folder(context, &self.manifest.name);
+        let opened = opened.and_then(|folder| Ok((folder.clone(), BuildCache::open(&folder)?)));
+        opened.map_err(Failure::by(Cause::Other))
+    }
+}
+
+/// The builds for a job.
+struct Builds<'a> {
+    job: &'a Job,
+    context: &'a RunContext,
+    live: &'a Live,
+    cancel: &'a CancellationToken,
+}
+
+impl Builds<'_> {
+    /// Returns the job's target. Before the first run of an experiment here, all its targets are built, with the same
+    /// compilers: what changes in between makes them be built again. The experiment keeps these builds.
+    async fn first(&self, own: SourceTarget) -> Result<ResolvedTarget, Failure> {
+        let other = Failure::by(Cause::Other);
+        let experiment = self.job.experiment.as_deref();
+        if experiment.is_none() || own.open(self.context)?.1.pinned_recipe(experiment).is_some() {
+            return self.get(&own).await;
+        }
+        let others = self.job.targets.iter().filter(|asked| **asked != own.asked);
+        let others: Vec<_> = others.filter_map(|asked| SourceTarget::find(asked, self.context)).collect();
+        let recipes = || [&own].into_iter().chain(&others).map(|target| cache::recipe(&target.how)).collect::<Vec<_>>();
+        for _ in 0..MOST_ROUNDS {
+            let before = recipes();
+            let target = self.get(&own).await?;
+            for one in &others {
+                // If it can't be built, its own runs say why.
+                drop(self.get(one).await);
+            }
+            if self.cancel.is_cancelled() {
+                return Err(other(CANCELLED.to_owned()));
+            }
+            if before == recipes() {
+                for (one, recipe) in [&own].into_iter().chain(&others).zip(before) {
+                    one.open(self.context)?.1.pin_recipe(experiment, &recipe).map_err(other)?;
+                }
+                return Ok(target);
+            }
+        }
+        Err(other("the system's packages changed during all builds".to_owned()))
+    }
+
+    /// Returns a target, and builds it if it has to be.
+    async fn get(&self, target: &SourceTarget) -> Result<ResolvedTarget, Failure> {
+        let Self { job, context, cancel, .. } = self;
+        let SourceTarget { asked, revision, manifest, how } = target;
+        let other = Failure::by(Cause::Other);
+        let (folder, cache) = target.open(context)?;
+        let repository = Repository::new(&how.source, &folder);
+        let experiment = job.experiment.as_deref();
+        let commit = commit_of(&repository, revision, cache.pinned(experiment, revision), self.live);
+        let commit = cancel.run_until_cancelled(commit).await.unwrap_or_else(|| Err(other(CANCELLED.to_owned())));
+        let commit = commit.map_err(|Failure { cause, reason }| {
+            let reason = format!("target {asked}: {reason}");
+            Failure { reason, cause }
+        })?;
+        cache.pin(experiment, revision, &commit.id).map_err(other)?;
+        let now = cache::recipe(how);
+        let recipe = cache.pinned_recipe(experiment).unwrap_or_else(|| now.clone());
+        let key = cache::key(&commit.id, &recipe);
+        let image = how.build.containerfile.is_some().then(|| format!("{BUILT}:{}-{key}", manifest.name));
+        if let Some(image) = &image
+            && cache.get(&key).is_some()
+            && !context.containers.has_image(image).await.map_err(other)?
+        {
+            cache.forget(&key);
+        }
+        let mut took = "cached".to_owned();
+        if cache.get(&key).is_none() {
+            // It would fail for each repetition.
+            cache.failed(experiment, &key).map_or(Ok(()), |why| Err(Failure::by(Cause::Build)(why)))?;
+            if recipe != now {
+                return Err(Failure::by(Cause::Build)(format!("commit {} {CHANGED}", commit.short())));
+            }
+            let builder =
+                Builder { folder: &folder, how, commit: &commit, repository: &repository, image: image.as_deref() };
+            let begun = Instant::now();
+            self.build(&builder, &cache, &key).await?;
+            took = format!("built in {:.1} s", begun.elapsed().as_secs_f64());
+        }
+        let place = cache.get(&key).ok_or_else(|| other("the build is not in the cache".to_owned()))?;
+        Ok(ResolvedTarget {
+            manifest: started_from(manifest.clone(), &commit, place, image),
+            facts: commit.facts(&took, &how.source),
+        })
+    }
+
+    /// Builds what is not in the cache.
+    async fn build(&self, builder: &Builder<'_>, cache: &BuildCache, key: &str) -> Result<(), Failure> {
+        let Self { job, context, live, cancel } = self;
+        let put = |tree: PathBuf| match builder.image {
+            Some(image) => cache.put_image(key, image),
+            None => cache.put(key, &tree, &builder.how.build.artifacts),
         };
-        let built = builder.build(job, context, live, cancel).await.and_then(|tree| put(tree).map_err(refused));
+        let built = builder.build(job, context, live, cancel).await;
+        let built = built.and_then(|tree| put(tree).map_err(Failure::by(Cause::Build)));
         if let Err(Failure { cause: Cause::Build, reason }) = &built
             && !cancel.is_cancelled()
         {
-            cache.fail(experiment, &key, reason).map_err(other)?;
+            cache.fail(job.experiment.as_deref(), key, reason).map_err(Failure::by(Cause::Other))?;
         }
         for old in built? {
             // One that is in use stays.
@@ -131,13 +224,8 @@ async fn from_source(
                 tracing::warn!("{fault}");
             }
         }
-        took = format!("built in {:.1} s", begun.elapsed().as_secs_f64());
+        Ok(())
     }
-    let place = cache.get(&key).ok_or_else(|| other("the build is not in the cache".to_owned()))?;
-    Ok(ResolvedTarget {
-        manifest: started_from(manifest, &commit, place, image),
-        facts: commit.facts(&took, &how.source),
-    })
 }
 
 /// Returns the commit that a revision means. The reason of a failure is the end of a sentence.

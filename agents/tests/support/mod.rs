@@ -126,6 +126,7 @@ pub fn built(name: &str) -> PathBuf {
 pub fn job(target: &str) -> Job {
     Job {
         experiment: None,
+        targets: Vec::new(),
         run: RunId::now(),
         scenario: scenario(SCRIPT),
         role: Role::Alone,

@@ -15,6 +15,9 @@ pub struct Job {
     /// Its experiment, if it belongs to one.
     #[serde(default)]
     pub experiment: Option<String>,
+    /// All targets of that experiment, so that those that the agent builds are built under the same packages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
     /// What it measures.
     pub spec: RunSpec,
     /// The script and its files.

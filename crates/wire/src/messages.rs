@@ -341,6 +341,7 @@ mod tests {
             round_trips(&ServerMessage::Start(Box::new(Job {
                 run,
                 experiment: None,
+                targets: Vec::new(),
                 scenario: scenario.clone(),
                 role: Role::Generator(Segment { index: 1, of: 2 }),
                 partner: Some(Partner { run: RunId::now(), target: "u".to_owned() }),

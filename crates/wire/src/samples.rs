@@ -67,6 +67,7 @@ pub fn a_job() -> Job {
     Job {
         run: RunId::now(),
         experiment: None,
+        targets: Vec::new(),
         spec: RunSpec { target: "t".to_owned(), size: Some(size), ..RunSpec::default() },
         scenario: crate::scenarios::bundled().remove(0),
         role: Role::Alone,

@@ -46,6 +46,13 @@ impl PlacementRow {
     }
 }
 
+/// Returns the targets of an experiment.
+pub async fn targets(pool: &SqlitePool, experiment: &ExperimentId) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!("select distinct target from run where experiment_id = ? order by target", experiment)
+        .fetch_all(pool)
+        .await
+}
+
 /// Returns all queued runs in queue order, without those of paused experiments.
 pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
     let rows = sqlx::query_as::<_, Row>(AssertSqlSafe(format!(

@@ -206,6 +206,7 @@ pub fn job(target: &str) -> Job {
     Job {
         run: RunId::now(),
         experiment: None,
+        targets: Vec::new(),
         scenario,
         role: Role::Alone,
         partner: None,
