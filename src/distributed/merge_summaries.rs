@@ -129,7 +129,7 @@ fn trend(name: &str, parts: &[Counted<'_>], latencies: &Latencies) -> Values {
     if let Some(histogram) = latencies.for_metric(name).filter(|histogram| Some(histogram.total() as f64) == total) {
         // An estimate within a bucket may exceed minimum and maximum, which are exact.
         let (low, high) = (min.unwrap_or(0.0), max.unwrap_or(f64::MAX));
-        let at = |q| histogram.quantile(q).map(|quantile| quantile.estimate.max(low).min(high));
+        let at = |q| histogram.quantile(q).map(|quantile| quantile.within(low, high).estimate);
         values.extend(PERCENTILES.into_iter().filter_map(|(name, q)| Some((name, at(q)?))));
     }
     values

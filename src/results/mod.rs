@@ -20,6 +20,7 @@ pub mod logs;
 pub mod pages;
 pub mod profiles;
 pub mod rejudge;
+mod resolution;
 pub mod series;
 pub mod settlement;
 pub mod store;

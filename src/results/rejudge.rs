@@ -111,8 +111,8 @@ type Verdicts = Vec<(Candidate, std::result::Result<Judged, String>)>;
 /// What is computed from a stored run.
 struct Judged {
     judgement: Judgement,
-    /// Older servers did not compute it at ingest.
-    cost: Option<Figures>,
+    /// Older servers did not compute them at ingest.
+    added: Figures,
 }
 
 /// Judges the next delta of runs after sequence number `after`.
@@ -206,7 +206,7 @@ fn judge_all(stored: Vec<Stored>, context: &JudgingContext) -> Verdicts {
                 let change = stored.candidate.reasons.iter().find(|reason| code::is_change(reason)).cloned();
                 let drift = drift.and_then(|drift| drift.reason(&limits));
                 let judgement = input.judge(&limits).with(change).with(drift);
-                Judged { judgement, cost: input.cost() }
+                Judged { judgement, added: input.added_later() }
             });
             (stored.candidate, judged)
         })
@@ -281,14 +281,12 @@ async fn store(db: &Db, verdicts: &Verdicts, context: &JudgingContext, act: Opti
         return Ok(false);
     }
     for (run, judged) in verdicts {
-        let Ok(Judged { judgement, cost }) = judged else { continue };
+        let Ok(Judged { judgement, added }) = judged else { continue };
         if judgement.verdict != run.verdict || judgement.reasons != run.reasons {
             crate::results::store::verdicts::revise(&mut transaction, &run.id, judgement.verdict, &judgement.reasons)
                 .await?;
         }
-        if let Some(cost) = cost {
-            endings::add_figures(&mut transaction, &run.id, cost).await?;
-        }
+        endings::add_figures(&mut transaction, &run.id, added).await?;
         crate::results::store::verdicts::record_judgement(&mut transaction, &run.id, &context.limits(run), now_ms())
             .await?;
     }

@@ -64,6 +64,24 @@ pub fn latency(ms: impl Borrow<Option<f64>>) -> Figure {
     })
 }
 
+/// How far a rounded value may be off, behind it: ` ± 0.5 ms`; empty if its digits claim no more than is known.
+pub fn plus_minus(
+    value: impl Borrow<Option<f64>>,
+    error: impl Borrow<Option<f64>>,
+    write: impl Fn(Option<f64>) -> Figure,
+) -> String {
+    let shown = value.borrow().zip(*error.borrow()).filter(|(value, error)| *error >= SHOWN_ERROR * value.abs());
+    shown.map_or_else(String::new, |(_, error)| {
+        let figure = write(Some(error));
+        let (digits, unit) = figure.text().split_at(figure.text().find(NBSP).unwrap_or(figure.text().len()));
+        let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+        format!("{NBSP}±{NBSP}{digits}{unit}")
+    })
+}
+
+/// Share of a value from which on its error is shown: half of the third digit.
+const SHOWN_ERROR: f64 = 0.005;
+
 /// A share from 0 to 1 as a percentage: `0 %`, `0.12 %`, `0.0003 %`.
 pub fn percent(share: impl Borrow<Option<f64>>) -> Figure {
     figure(*share.borrow(), |share| {
@@ -290,6 +308,16 @@ mod tests {
             let html = missing.to_string();
             assert!(html.contains("not known") && !html.contains('0'), "{html}");
         }
+    }
+
+    #[test]
+    fn errors_that_the_digits_hide_are_shown() {
+        let cases = [(2.0, 0.5, " ± 0.5 ms"), (0.0, 0.5, " ± 0.5 ms"), (120.0, 5.0, " ± 5 ms"), (1.74, 0.005, "")];
+        for (value, error, text) in cases {
+            assert_eq!(plus_minus(Some(value), Some(error), latency).replace(NBSP, " "), text);
+        }
+        assert_eq!(plus_minus(Some(2.0), None, latency), "");
+        assert_eq!(plus_minus(Some(1_530.0), Some(10.0), number).replace(NBSP, " "), " ± 10");
     }
 
     #[test]

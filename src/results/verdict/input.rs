@@ -17,6 +17,7 @@ use crate::{
         cost,
         evidence::Evidence,
         generator_record::usable,
+        resolution,
         verdict::{
             judge::judge,
             limits::Limits,
@@ -70,15 +71,19 @@ impl VerdictInput {
         let mut figures = metrics::Figures::from(&self.figures);
         if let Some(execution) = &self.execution {
             cost::add(&mut figures, execution);
+            resolution::add(&mut figures, execution);
         }
         figures
     }
 
-    /// Returns the target's resource use alone, if an agent measured it.
-    pub fn cost(&self) -> Option<metrics::Figures> {
-        let mut cost = metrics::Figures { requests: Some(self.figures.requests), ..metrics::Figures::default() };
-        cost::add(&mut cost, self.execution.as_ref()?);
-        Some(metrics::Figures { requests: None, ..cost })
+    /// Returns what older servers did not compute at ingest: the target's resource use and the resolution.
+    pub fn added_later(&self) -> metrics::Figures {
+        let metrics::Figures { requests, resolution, .. } = self.figures();
+        let mut added = metrics::Figures { requests, resolution, ..metrics::Figures::default() };
+        if let Some(execution) = &self.execution {
+            cost::add(&mut added, execution);
+        }
+        metrics::Figures { requests: None, ..added }
     }
 
     /// Judges the run by these limits.

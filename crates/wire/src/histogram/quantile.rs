@@ -16,6 +16,18 @@ pub struct Quantile {
 impl Quantile {
     const ZERO: Self = Self { low: 0.0, estimate: 0.0, high: 0.0 };
 
+    /// Returns the quantile of values that are known to be between these, milliseconds.
+    #[must_use]
+    pub fn within(self, min: f64, max: f64) -> Self {
+        let clamped = |ms: f64| ms.max(min).min(max);
+        Self { low: clamped(self.low), estimate: clamped(self.estimate), high: clamped(self.high) }
+    }
+
+    /// Returns how far the exact percentile may be from the estimate, milliseconds.
+    pub fn error(self) -> f64 {
+        (self.estimate - self.low).max(self.high - self.estimate)
+    }
+
     /// Interpolates linearly between two quantiles.
     fn between(self, other: Self, share: f64) -> Self {
         let mix = |from: f64, to: f64| from + (to - from) * share;

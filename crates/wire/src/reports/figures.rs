@@ -1,6 +1,7 @@
 //! The values of a summary by which runs are compared.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::values;
 use crate::load_time::LoadTime;
@@ -116,7 +117,7 @@ pub struct Between {
 }
 
 /// `http_req_duration` in milliseconds: from sending the request to the end of the response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Latency {
     /// Mean.
     pub avg_ms: Option<f64>,
@@ -138,7 +139,7 @@ pub struct Latency {
 
 /// How far rounded values may be from those that were measured, each in its unit. Absent if that is less than a thousandth
 /// of the value, or unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Resolution {
     /// Of requests per second.
     pub rps: Option<f64>,

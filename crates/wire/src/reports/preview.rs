@@ -10,6 +10,7 @@ use crate::reports::formats::{table_csv, wide_csv};
 use crate::reports::hints::{self, Hints};
 use crate::reports::read::Contents;
 use crate::reports::report::Report;
+use crate::reports::summary::Resolution;
 use crate::reports::tables::{Column, Row, Table};
 use crate::reports::validate::Fault;
 
@@ -65,6 +66,8 @@ pub struct ReportPreview {
     pub p99_ms: Option<f64>,
     /// Failed share of the requests, from 0 to 1.
     pub error_rate: Option<f64>,
+    /// How far rounded values may be from those that were measured.
+    pub resolution: Resolution,
     /// Metrics that it does not have.
     pub missing_metrics: Vec<&'static str>,
     /// What one has to know before one believes the values.
@@ -202,6 +205,7 @@ impl From<Report> for ReportPreview {
             rps: Some(figures.rps),
             p50_ms: figures.latency.p50_ms,
             p99_ms: figures.latency.p99_ms,
+            resolution: figures.resolution,
             error_rate: figures.failed.map(|failed| failed as f64 / figures.requests.max(1) as f64),
             missing_metrics: summary.missing(),
             ..preview

@@ -37,6 +37,7 @@ pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
     let throughput = format!("{} requests{}", format::count(Some(requests)).text(), over.unwrap_or_default());
     let latency = |metric: Metric, label: &str, all: Option<f64>, ok: Option<f64>| {
         let value = all.map_or_else(|| "not known".to_owned(), |_| format::latency(all).text().to_owned());
+        let value = value + &format::plus_minus(all, run.figures.resolution.get(&metric).copied(), format::latency);
         let detail = match (all, ok.filter(|_| run.figures.failed != Some(0))) {
             (None, _) => "not in the summary".to_owned(),
             (Some(_), Some(ok)) => format!("all requests; {} for successful ones", format::latency(Some(ok)).text()),
@@ -46,6 +47,8 @@ pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
     };
     let rps =
         run.figures.rps.map_or_else(|| "not known".to_owned(), |_| format::number(run.figures.rps).text().to_owned());
+    let rps_error = run.figures.resolution.get(&Metric::Rps).copied();
+    let rps = rps + &format::plus_minus(run.figures.rps, rps_error, format::number);
     vec![
         Card::new("Requests per second", rps, throughput, Tone::Plain).with_metric(Metric::Rps),
         latency(Metric::P50Ms, "Latency p50", run.figures.p50_ms, ok.and_then(|ok| ok.p50_ms)),
@@ -129,6 +132,17 @@ mod tests {
         let cards = cards(&run, None);
         assert_eq!((cards[2].value.as_str(), cards[3].value.as_str()), ("not known", "not known"));
         assert_eq!(cards[0].value, "10,000");
+    }
+
+    #[test]
+    fn rounded_values_say_how_far_they_may_be_off() {
+        let rounded = figured(finished("servy", 1), |figures| {
+            figures.p50_ms = Some(2.0);
+            figures.resolution = [(Metric::P50Ms, 0.5)].into();
+        });
+        let cards = cards(&rounded, None);
+        assert_eq!(cards[1].value.replace('\u{a0}', " "), "2.00 ms ± 0.5 ms");
+        assert_eq!(cards[2].value.replace('\u{a0}', " "), "16.00 ms");
     }
 
     #[test]

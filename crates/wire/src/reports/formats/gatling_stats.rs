@@ -75,7 +75,8 @@ impl Stats {
                 (95.0, time(self.percentiles3)),
                 (99.0, self.percentiles4.and_then(time)),
             ];
-            if has(part) { ends.with_percentiles(percentiles) } else { Latencies::default() }
+            // Start and end are cut.
+            if has(part) { ends.with_percentiles(percentiles).at_least(1.0) } else { Latencies::default() }
         };
         Report {
             requests,

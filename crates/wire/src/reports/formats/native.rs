@@ -161,8 +161,9 @@ impl Distribution {
         let exact = |ns: Option<u64>| ns.map(|ns| Time::of(ns as f64, 1e-6));
         let ends = |ns: Option<u64>, or: f64| ns.map_or(or, |ns| ns as f64 / 1e6);
         let at = |percent: f64| {
-            let estimate = self.histogram.quantile(percent / 100.0)?.estimate;
-            Some(Time::exact(estimate.max(ends(self.min_ns, 0.0)).min(ends(self.max_ns, f64::MAX))))
+            let quantile = self.histogram.quantile(percent / 100.0)?;
+            let quantile = quantile.within(ends(self.min_ns, 0.0), ends(self.max_ns, f64::MAX));
+            Some(Time { ms: quantile.estimate, error_ms: quantile.error() })
         };
         let base = Latencies {
             min: exact(self.min_ns),
