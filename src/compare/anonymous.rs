@@ -1,4 +1,4 @@
-//! Hides the names of agents from readers without access to the site, because they name machines. Pure.
+//! Hides names from readers without access to the site: of agents, because they name machines, and of users. Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use super::{
     past::{History, cell_id},
     selection::By,
 };
-use crate::runs::model::Run;
+use crate::{differences::AcceptedDifference, runs::model::Run};
 
 /// Numbers the agents of runs instead of naming them: before the runs are compared, so that nothing derived from them
 /// has a name. The numbers have the order of the names, so that the comparison is the same.
@@ -35,6 +35,12 @@ pub fn hide_agents(runs: &mut [Run], history: &mut History, options: &mut Option
             *text = without(text, &names);
         }
     }
+}
+
+/// Removes the names of users: who imported runs, and who accepted differences.
+pub fn hide_users(runs: &mut [Run], accepted: &mut [AcceptedDifference]) {
+    runs.iter_mut().for_each(|run| run.created_by.clear());
+    accepted.iter_mut().for_each(|difference| difference.accepted_by.clear());
 }
 
 fn numbered(runs: &[Run]) -> BTreeMap<String, String> {

@@ -194,7 +194,10 @@ fn differences(subjects: &[Subject], rows: &[Row], is_accepted: bool) -> BTreeSe
                     let subject = row.cells.get(*cell).and_then(|cell| subjects.get(cell.subject));
                     by_value.entry(value).or_default().extend(subject.map(|subject| subject.label.as_str()));
                 }
-                notes.extend(one.accepted.as_ref().map(|it| format!(" (accepted by {}: {})", it.accepted_by, it.note)));
+                notes.extend(one.accepted.as_ref().map(|it| match it.accepted_by.as_str() {
+                    "" => format!(" (accepted: {})", it.note),
+                    user => format!(" (accepted by {user}: {})", it.note),
+                }));
             }
             let names = |names: &BTreeSet<&str>| listed(names.iter().map(|name| (*name).to_owned()));
             let values: Vec<String> = by_value.iter().map(|(value, them)| format!("{} {value}", names(them))).collect();

@@ -159,6 +159,7 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], key: &Key) -> Re
     }
     if key.place == Surface::Outside {
         anonymous::hide_agents(&mut runs, &mut known.history, &mut options);
+        anonymous::hide_users(&mut runs, &mut known.accepted);
     }
     let mut comparison = compared(runs, marks, options, known).await?;
     comparison.notes.extend(notes::missing(&missing));

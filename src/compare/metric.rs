@@ -96,6 +96,15 @@ impl Metric {
         if self.is_share() { format::points(by) } else { format::change(by) }
     }
 
+    /// Formats the interval of a difference: `−5.0 % to −3.1 %`.
+    pub fn interval(self, [low, high]: [f64; 2]) -> String {
+        if !self.is_share() {
+            return format::interval(low, high);
+        }
+        let [low, high] = [low, high].map(|end| format::points(Some(end)));
+        format!("{} to {}", low.text(), high.text())
+    }
+
     /// Formats the size of a difference: `2.4 %`, for shares `0.30 points`.
     pub fn amount(self, by: f64) -> String {
         let text = if self.is_share() { format::points(Some(by)) } else { format::percent(Some(by)) };

@@ -40,6 +40,7 @@ pub mod pages;
 pub mod pair;
 pub mod past;
 pub mod proposal;
+pub mod provenance;
 pub mod rendered;
 pub mod scatter;
 pub mod script_metrics;

@@ -140,10 +140,7 @@ impl Stat {
     /// The confidence interval of the difference: `+26.1 % to +30.2 %`; empty if unknown.
     pub fn interval(&self) -> String {
         let interval = self.effect.and_then(|effect| effect.interval());
-        interval.map_or_else(String::new, |(low, high)| {
-            let end = |share| format::change(Some(share));
-            format!("{} to {}", end(low).text(), end(high).text())
-        })
+        interval.map_or_else(String::new, |(low, high)| format::interval(low, high))
     }
 
     /// Explains the difference for a tooltip.

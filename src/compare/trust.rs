@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::{
     cell::{Cell, Row},
     note::{Level, Note},
+    provenance,
     selection::By,
     statistics::Decision,
 };
@@ -36,6 +37,8 @@ pub enum TrustLevel {
     Unknown,
     /// Nothing casts doubt on it.
     Reliable,
+    /// Nothing casts doubt on it, but runs were imported: nobody here saw them.
+    Imported,
     /// Something may have changed the result.
     Doubtful,
     /// Most runs of a side are suspect.
@@ -48,6 +51,7 @@ impl TrustLevel {
         match self {
             Self::Unknown => "No result",
             Self::Reliable => "Reliable",
+            Self::Imported => "Imported",
             Self::Doubtful => "Read with care",
             Self::Unreliable => "Not reliable",
         }
@@ -56,7 +60,7 @@ impl TrustLevel {
     /// Its colour.
     pub fn tone(self) -> Tone {
         match self {
-            Self::Unknown => Tone::Plain,
+            Self::Unknown | Self::Imported => Tone::Plain,
             Self::Reliable => Tone::Good,
             Self::Doubtful | Self::Unreliable => Tone::Doubtful,
         }
@@ -79,16 +83,19 @@ impl Trust {
         // One disturbed side is enough to find a difference that is none.
         let is_mostly_suspect =
             rows.iter().flat_map(|row| &row.cells).any(|cell| cell.counts.suspect * 2 > cell.counts.counting());
+        let runs = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs);
+        let imported = provenance::sentence(runs.filter(|run| counting == 0 || run.counts()));
         let level = match counting {
             0 => TrustLevel::Unknown,
             _ if rows.iter().any(|row| row.setting.by == By::Run) => TrustLevel::Unknown,
             _ if is_mostly_suspect => TrustLevel::Unreliable,
             _ if suspect > 0 || !doubts.is_empty() => TrustLevel::Doubtful,
+            _ if imported.is_some() => TrustLevel::Imported,
             _ if rows.iter().all(has_too_little_data) => TrustLevel::Unknown,
             _ => TrustLevel::Reliable,
         };
-        let text = match level {
-            TrustLevel::Unknown => String::new(),
+        let why = match level {
+            TrustLevel::Unknown | TrustLevel::Imported => String::new(),
             TrustLevel::Unreliable => disturbed(rows, suspect, counting),
             TrustLevel::Doubtful if suspect > 0 => {
                 let others = doubts.iter().map(|title| format!(" {title}"));
@@ -97,6 +104,8 @@ impl Trust {
             TrustLevel::Doubtful => doubts.join(" "),
             TrustLevel::Reliable => sound(rows, counting),
         };
+        let text = [why, imported.unwrap_or_default()].into_iter().filter(|text| !text.is_empty());
+        let text = text.collect::<Vec<_>>().join(" ");
         let codes = suspicions(rows).into_iter().map(|reasons| reasons[0].code.clone()).collect();
         Self { level, text, codes }
     }

@@ -19,6 +19,7 @@ use crate::{
         comparability::Circumstance,
         comparison_context::ComparisonContext,
         metric::Metric,
+        provenance,
         statistics::{self, Estimate, Question as Answer, spending},
     },
     gate::{
@@ -118,6 +119,7 @@ pub fn decide(question: &Question) -> Gate {
         more: if outcome == Outcome::CannotSay { more(question, &judged, &checks) } else { None },
         checks,
         alpha,
+        imported: provenance::sentence(all_runs(question).filter(|run| run.counts())),
         notes,
         url: String::new(),
     }
@@ -139,10 +141,13 @@ fn alpha(question: &Question) -> f64 {
     question.known.looks.alpha(repetitions(question).unwrap_or(0), question.max_repeat.is_some())
 }
 
+fn all_runs<'a>(question: &'a Question) -> impl Iterator<Item = &'a Run> {
+    question.cells.iter().flat_map(|cell| cell.baseline.iter().chain(&cell.candidate))
+}
+
 /// Returns the number of the last repetition.
 fn repetitions(question: &Question) -> Option<usize> {
-    let runs = question.cells.iter().flat_map(|cell| cell.baseline.iter().chain(&cell.candidate));
-    runs.filter(|run| run.counts()).map(|run| run.repetition as usize).max()
+    all_runs(question).filter(|run| run.counts()).map(|run| run.repetition as usize).max()
 }
 
 /// Tests every rule in every cell, and corrects all tests together.

@@ -23,7 +23,8 @@ pub fn text(gate: &Gate) -> String {
     for check in checks {
         text.push_str(&case(check));
     }
-    let out = escaped(&format!("{headline}\n{url}"));
+    let imported = gate.imported.iter().map(|sentence| format!("{sentence}\n")).collect::<String>();
+    let out = escaped(&format!("{headline}\n{imported}{url}"));
     let _ = write!(text, "    <system-out>{out}</system-out>\n  </testsuite>\n</testsuites>\n");
     text
 }

@@ -19,6 +19,9 @@ pub fn text(gate: &Gate) -> String {
         Outcome::CannotSay => "❔",
     };
     let mut text = format!("### {sign} {}\n\n{}\n", plain(headline), plain(title));
+    if let Some(imported) = &gate.imported {
+        let _ = writeln!(text, "\n{}", plain(imported));
+    }
     // The deciding checks stay visible; passed checks are only counted.
     if *outcome != Outcome::Fine {
         text.push('\n');
@@ -110,6 +113,7 @@ pub(super) mod tests {
                 check("p99>10%", Metric::P99Ms, Outcome::Fine, "no clear difference"),
                 check("max>10%", Metric::MaxMs, Outcome::CannotSay, "too few\u{1} repetitions"),
             ],
+            imported: Some("All 19 runs were imported from k6 summaries by <ada>.".to_owned()),
             notes: vec!["1 run excluded: @all <script>".to_owned()],
             url: "http://localhost:1/compare?runs=a,b".to_owned(),
         }
@@ -120,6 +124,7 @@ pub(super) mod tests {
         let text = text(&gate());
         let (open, folded) = text.split_once("<details>").expect("something folded");
         assert!(open.starts_with("### ❌ Regression: throughput −8.0 % at 2 vCPU"), "{open}");
+        assert!(open.contains("\nAll 19 runs were imported"), "nobody here saw them: {open}");
         assert_eq!(open.matches("\n- ").count(), 1, "only the deciding check: {open}");
         assert!(folded.contains("| `p99>10%` |") && folded.trim_end().ends_with("</details>"), "{folded}");
         assert!(folded.contains("[All figures](http://localhost:1/compare?runs=a,b)"));

@@ -27,6 +27,9 @@ pub struct Gate {
     pub alpha: f64,
     /// The repetitions to add if the gate cannot say and the plan allows more.
     pub more: Option<MissingRepetitions>,
+    /// Where imported runs come from, in a sentence; null if all were measured by agents.
+    #[serde(default)]
+    pub imported: Option<String>,
     /// Additional notes, a sentence each.
     pub notes: Vec<String>,
     /// URL of the comparison of the same runs.

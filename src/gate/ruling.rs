@@ -44,7 +44,7 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
     };
     let interval = interval(basis, metric, alpha);
     let amount = |by: f64| metric.difference(Some(by)).text().to_owned();
-    let range = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", amount(low), amount(high)));
+    let range = interval.map_or_else(String::new, |ends| format!(" ({})", metric.interval(ends)));
     let (by, limit) = (format!("{}{range}", amount(change.by)), rule.limit());
     let ruling = |outcome, reason| Ruling { outcome, reason, interval, needed: None };
     let is_beyond = |ends: [f64; 2]| ends.into_iter().all(|end| rule.is_crossed_by(end));

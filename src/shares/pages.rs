@@ -111,6 +111,8 @@ async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(
 #[template(path = "shares/shared.html")]
 pub struct SharedPage {
     comparison: Comparison,
+    /// When the link was created.
+    shared_at_ms: i64,
 }
 
 /// Keeps search engines from indexing a shared comparison.
@@ -126,5 +128,6 @@ async fn shared(_: Public, State(state): State<AppState>, Path(secret): Path<Str
         fault => fault,
     })?;
     let headers = [(header::REFERRER_POLICY, NO_REFERRER), NO_INDEX];
-    Ok((headers, SharedPage { comparison: Comparison::clone(&comparison).outside() }).into_response())
+    let comparison = Comparison::clone(&comparison).outside();
+    Ok((headers, SharedPage { comparison, shared_at_ms: share.created_at_ms }).into_response())
 }

@@ -122,7 +122,23 @@ pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
 
 /// A factor from two on: `2.1×`, `151×`.
 pub fn times(factor: f64) -> String {
-    if factor < 99.95 { format!("{factor:.1}×") } else { format!("{}×", number(Some(factor)).text()) }
+    if factor < 9.95 { format!("{factor:.1}×") } else { format!("{}×", number(Some(factor.round())).text()) }
+}
+
+/// An interval of relative differences in one unit, with as many digits as tell its ends apart: `+26.1 % to +30.2 %`,
+/// from twofold on `1.98× to 2.10×`.
+pub fn interval(low: f64, high: f64) -> String {
+    const MOST: usize = 4;
+    let end = |ratio: f64, digits: usize| match () {
+        () if high >= 1.0 => format!("{:.digits$}×", ratio + 1.0),
+        () if ratio < 0.0 => format!("−{:.digits$}{NBSP}%", ratio.abs() * 100.0),
+        () => format!("+{:.digits$}{NBSP}%", ratio * 100.0),
+    };
+    let least = if high >= 9.0 { 0 } else { 1 };
+    let both = |digits: usize| (end(low, digits), end(high, digits));
+    let differ = (least..MOST).map(both).find(|(low, high)| low != high);
+    let (low, high) = differ.unwrap_or_else(|| both(least));
+    format!("{low} to {high}")
 }
 
 /// A difference between two shares in percentage points, with its sign: `+0.30 points`.

@@ -26,6 +26,11 @@ pub fn exact(unix_ms: impl Borrow<Option<i64>>) -> String {
     timestamp(*unix_ms.borrow()).map_or_else(|| "–".to_owned(), utc)
 }
 
+/// The day in UTC: `2026-03-04`; none if the time is out of range.
+pub fn day(unix_ms: i64) -> Option<String> {
+    timestamp(Some(unix_ms)).map(|at| at.strftime("%Y-%m-%d").to_string())
+}
+
 fn relative_to(unix_ms: Option<i64>, now: Timestamp) -> RelativeTime {
     RelativeTime { at: timestamp(unix_ms), now }
 }

@@ -34,6 +34,7 @@ mod headers;
 mod history;
 mod identity;
 mod import;
+mod imported;
 mod k6_versions;
 mod language;
 mod live;

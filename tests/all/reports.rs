@@ -132,7 +132,7 @@ async fn a_website_of_files_names_no_agents() {
     let (index, page) = (read("index.html"), read(&format!("{experiment}.html")));
     assert!(index.contains(&format!("href=\"{experiment}.html\"")) && index.contains("&#60;Ours&#62;"), "{index}");
     assert!(index.contains("faster") || index.contains("slower"), "{index}");
-    let trust = ["Reliable.", "Read with care.", "Not reliable."];
+    let trust = ["Imported.", "Read with care.", "Not reliable."];
     assert!(trust.iter().any(|title| index.contains(title)), "how far to rely on it: {index}");
     assert!(page.contains("servy"));
     for text in [&index, &page] {

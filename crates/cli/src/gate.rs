@@ -261,7 +261,7 @@ fn text(gate: &Answer) -> String {
     for check in gate.checks.iter().filter(|check| check.outcome != Outcome::Fine) {
         let _ = writeln!(text, "! {} at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }
-    for note in &gate.notes {
+    for note in gate.imported.iter().chain(&gate.notes) {
         let _ = writeln!(text, "! {}", plain(note));
     }
     let took = format::duration(Some(gate.measured_s()));

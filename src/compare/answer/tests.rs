@@ -7,7 +7,10 @@ use crate::{
         trust::TrustLevel,
         view::Comparison,
     },
-    runs::{model::Run, verdict::Verdict},
+    runs::{
+        model::{Origin, Run},
+        verdict::Verdict,
+    },
     web::{card::Tone, series_style::Marks},
 };
 
@@ -114,6 +117,20 @@ fn mostly_suspect_runs_are_not_reliable_and_never_green() {
         (none.trust.level, none.trust.text.as_str()),
         (TrustLevel::Reliable, "12 valid runs, measured in turn, equal work.")
     );
+}
+
+#[test]
+fn imported_runs_are_never_reliable_and_keep_their_doubts() {
+    let imported = |run: Run| Run { origin: Origin::Import, queued_at_ms: 1_795_760_432_295, ..run };
+    let provenance = "All 12 runs were imported from k6 summaries by ada on 2026-11-27; order as stated.";
+    let all = answer(against(1.25).into_iter().map(imported).collect(), None);
+    assert_eq!((all.trust.level, all.trust.text.as_str()), (TrustLevel::Imported, provenance));
+    assert_eq!((all.trust.level.title(), all.trust.level.tone()), ("Imported", Tone::Plain));
+    let mut runs: Vec<Run> = against(1.25).into_iter().map(imported).collect();
+    runs[0] = judged(runs[0].clone(), Verdict::Suspect, "the load is unknown");
+    let one = answer(runs, None);
+    assert_eq!(one.trust.level, TrustLevel::Doubtful);
+    assert_eq!(one.trust.text, format!("1 of 12 runs is suspect: the load is unknown. {provenance}"));
 }
 
 fn on(experiment: &str, target: &str, factor: f64) -> Vec<Run> {
