@@ -104,6 +104,7 @@ pub fn observations<'a>(runs: &[&'a Run], metric: Metric, rounding: Rounding) ->
             experiment: run.experiment.as_ref().map(ExperimentId::as_str),
             block: run.repetition,
             agent: run.agent.as_deref(),
+            at_ms: time_of(run),
             interleaved: run.interleaved,
             paired: run.spec.duet,
             value: metric.judged_value(run).map(|value| moved(value, run)).filter(|value| value.is_finite())?,
@@ -158,13 +159,17 @@ pub fn apart(
 /// When runs of one experiment were measured, and their values.
 type TimedValues = Vec<(Option<i64>, f64)>;
 
+/// Returns when a run was measured. The time of an import is not the time of the measurement.
+fn time_of(run: &Run) -> Option<i64> {
+    run.started_at_ms.filter(|_| run.origin == Origin::Agent)
+}
+
 /// Returns the values of each experiment.
 fn measured(runs: &[&Run], metric: Metric) -> Vec<TimedValues> {
     let mut experiments: BTreeMap<Option<&ExperimentId>, TimedValues> = BTreeMap::new();
     for run in runs {
         let Some(value) = metric.judged_value(run) else { continue };
-        // The time of an import is not the time of the measurement.
-        let at_ms = run.started_at_ms.filter(|_| run.origin == Origin::Agent && run.experiment.is_some());
+        let at_ms = time_of(run).filter(|_| run.experiment.is_some());
         experiments.entry(run.experiment.as_ref()).or_default().push((at_ms, value));
     }
     experiments.into_values().collect()

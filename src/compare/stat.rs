@@ -10,6 +10,7 @@ use crate::{
         more::MoreRepetitions,
         statistics::{Better, Decision, Effect, Spread, TooLittlePast},
     },
+    metrics::definition::Unit,
     web::{
         card::Tone,
         format::{self, Figure},
@@ -132,9 +133,13 @@ impl Stat {
         if self.has_no_ratio() { Figure::word(self.word()) } else { self.metric.difference(self.by()) }
     }
 
-    /// How exactly its values are known: `±0.5 ms`; empty if exact.
+    /// How exactly its values are known: `± 0.5 ms`; empty if exact.
     pub fn rounding(&self) -> String {
-        self.rounding.map_or_else(String::new, |by| format!("±{}", self.metric.figure(Some(by)).text()))
+        let write = |error: Option<f64>| match self.metric.def().unit {
+            Unit::Ms => format::latency(error),
+            _ => self.metric.figure(error),
+        };
+        format::plus_minus(Some(0.0), self.rounding, write).trim_start().to_owned()
     }
 
     /// The confidence interval of the difference: `+26.1 % to +30.2 %`; empty if unknown.

@@ -122,7 +122,9 @@ pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
 
 /// A factor from two on: `2.1×`, `151×`.
 pub fn times(factor: f64) -> String {
-    if factor < 9.95 { format!("{factor:.1}×") } else { format!("{}×", number(Some(factor.round())).text()) }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; a float cast saturates")]
+    let whole = factor.round() as u64;
+    if factor < 9.95 { format!("{factor:.1}×") } else { format!("{}×", count(Some(whole)).text()) }
 }
 
 /// An interval of relative differences in one unit, with as many digits as tell its ends apart: `+26.1 % to +30.2 %`,
@@ -131,8 +133,15 @@ pub fn interval(low: f64, high: f64) -> String {
     const MOST: usize = 4;
     let end = |ratio: f64, digits: usize| match () {
         () if high >= 1.0 => format!("{:.digits$}×", ratio + 1.0),
-        () if ratio < 0.0 => format!("−{:.digits$}{NBSP}%", ratio.abs() * 100.0),
-        () => format!("+{:.digits$}{NBSP}%", ratio * 100.0),
+        () => {
+            let percent = format!("{:.digits$}", ratio.abs() * 100.0);
+            let sign = match ratio {
+                _ if percent.chars().all(|digit| matches!(digit, '0' | '.')) => "±",
+                less if less < 0.0 => "−",
+                _ => "+",
+            };
+            format!("{sign}{percent}{NBSP}%")
+        }
     };
     let least = if high >= 9.0 { 0 } else { 1 };
     let both = |digits: usize| (end(low, digits), end(high, digits));
@@ -363,10 +372,25 @@ mod tests {
             (0.0, "±0.0 %"),
             (-0.0001, "±0.0 %"),
             (1.14, "2.1×"),
-            (12.0, "13.0×"),
-            (149.5, "150.5×"),
+            (12.0, "13×"),
+            (1_149.5, "1,151×"),
         ] {
             assert_eq!(plain(&change(Some(ratio))), text);
+        }
+    }
+
+    #[test]
+    fn ends_of_an_interval_have_one_unit_and_the_digits_that_tell_them_apart() {
+        for (low, high, text) in [
+            (0.261, 0.302, "+26.1 % to +30.2 %"),
+            (-0.05, 0.0, "−5.0 % to ±0.0 %"),
+            (-0.997_12, -0.997_09, "−99.712 % to −99.709 %"),
+            (0.98, 1.1, "2.0× to 2.1×"),
+            (2.004, 2.012, "3.00× to 3.01×"),
+            (-0.5, 1.1, "0.5× to 2.1×"),
+            (998.0, 998.0, "999× to 999×"),
+        ] {
+            assert_eq!(interval(low, high).replace(NBSP, " "), text);
         }
     }
 

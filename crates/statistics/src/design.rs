@@ -6,6 +6,9 @@
 //! [`MIN_FOR_STRATA`] blocks on the test compares within these strata. With fewer it could not reach a small
 //! p-value, so all runs make one stratum.
 //!
+//! A run that was repeated later does not complete its block: if runs of other strata were measured between it and the
+//! block's other one, they had another order.
+//!
 //! The two runs of a duet are measured at the same time, and share the noise of that time. So each of its blocks is a
 //! stratum: only the difference within it counts. The aligned ranks of such strata order all 2ⁿ assignments of signs
 //! as Wilcoxon's signed-rank test does, with the scores 2r − 1 instead of r.
@@ -30,6 +33,8 @@ pub struct Observation<'a> {
     pub block: u32,
     /// The machine.
     pub agent: Option<&'a str>,
+    /// When its run started, unix ms; none if unknown.
+    pub at_ms: Option<i64>,
     /// Whether the experiment is known to alternate between the cells.
     pub interleaved: bool,
     /// Whether the runs of a block were measured at the same time, as in a duet.
@@ -66,7 +71,8 @@ type Place<'a> = (&'a str, u32);
 /// Determines how two cells were measured.
 pub fn design(base: &[Observation], other: &[Observation]) -> Design {
     let (bases, others) = (by_block(base), by_block(other));
-    let complete: Vec<Place> = bases.keys().filter(|place| others.contains_key(*place)).copied().collect();
+    let common = bases.keys().filter(|place| others.contains_key(*place));
+    let complete: Vec<Place> = common.filter(|place| is_together(place, &bases, &others)).copied().collect();
     let strata: Vec<[Vec<Place>; 2]> = match complete.as_slice() {
         [] => match in_alternate_blocks(&bases, &others) {
             Some(strata) => strata,
@@ -88,6 +94,8 @@ pub fn design(base: &[Observation], other: &[Observation]) -> Design {
 /// Measurement of one side in a block.
 struct SideValue<'a> {
     value: f64,
+    /// When the first and the last of its runs started; none if that is unknown.
+    at_ms: Option<(i64, i64)>,
     agent: Option<&'a str>,
     paired: bool,
 }
@@ -105,9 +113,28 @@ fn by_block<'a>(side: &[Observation<'a>]) -> Side<'a> {
     let measured = |runs: Vec<&Observation<'a>>| {
         let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
         let first = runs.first()?;
-        Some(SideValue { value: median(&values)?, agent: first.agent, paired: first.paired })
+        let times: Option<Vec<i64>> = runs.iter().map(|run| run.at_ms).collect();
+        let at_ms = times.and_then(|times| times.iter().min().copied().zip(times.iter().max().copied()));
+        Some(SideValue { value: median(&values)?, at_ms, agent: first.agent, paired: first.paired })
     };
     all.into_iter().filter_map(|(place, runs)| Some((place, measured(runs)?))).collect()
+}
+
+/// Returns the pair of blocks that were shuffled together.
+fn pair<'a>((experiment, block): &Place<'a>) -> (&'a str, u32) {
+    (*experiment, block.saturating_sub(1) / 2)
+}
+
+/// Whether no run of another pair of blocks was measured between the two runs of a block on its machine.
+fn is_together<'a>(place: &Place<'a>, bases: &Side<'a>, others: &Side<'a>) -> bool {
+    let (one, two) = (&bases[place], &others[place]);
+    let Some(((one_first, one_last), (two_first, two_last))) = one.at_ms.zip(two.at_ms) else { return true };
+    let (first, last) = (one_first.min(two_first), one_last.max(two_last));
+    let is_between = |(other, value): (&Place<'a>, &SideValue<'a>)| {
+        let is_within = value.at_ms.is_some_and(|(start, _)| first < start && start < last);
+        is_within && value.agent == one.agent && pair(other) != pair(place)
+    };
+    one.agent != two.agent || !bases.iter().chain(others).any(is_between)
 }
 
 /// Groups the common blocks into strata.
@@ -118,7 +145,6 @@ fn strata<'p, 'a>(
 ) -> impl Iterator<Item = &'p [Place<'a>]> {
     let is_paired = complete.iter().any(|place| bases[place].paired || others[place].paired);
     let is_one = !is_paired && complete.len() < MIN_FOR_STRATA;
-    let pair = |(experiment, block): &Place<'a>| (*experiment, block.saturating_sub(1) / 2);
     let agents = |place: &Place<'a>| (bases[place].agent, others[place].agent);
     complete.chunk_by(move |one, next| is_one || !is_paired && pair(one) == pair(next) && agents(one) == agents(next))
 }
@@ -146,7 +172,15 @@ mod tests {
     use super::*;
 
     fn at(experiment: &'static str, block: u32, value: f64) -> Observation<'static> {
-        Observation { experiment: Some(experiment), block, agent: Some("a"), interleaved: true, paired: false, value }
+        Observation {
+            experiment: Some(experiment),
+            block,
+            agent: Some("a"),
+            at_ms: None,
+            interleaved: true,
+            paired: false,
+            value,
+        }
     }
 
     fn side(experiment: &'static str, blocks: std::ops::RangeInclusive<u32>, level: f64) -> Vec<Observation<'static>> {
@@ -213,6 +247,25 @@ mod tests {
             side.into_iter().map(|one| Observation { experiment: None, ..one }).collect()
         };
         assert_eq!(design(&none(side("e", 1..=5, 0.0)), &none(side("e", 1..=5, 9.0))), Design::Apart);
+    }
+
+    #[test]
+    fn a_run_that_was_repeated_later_completes_no_block() {
+        let timed = |side: Vec<Observation<'static>>, after: i64| -> Vec<Observation<'static>> {
+            let start = |block: u32| i64::from(block) * 1_000 + after;
+            side.into_iter().map(|one| Observation { at_ms: Some(start(one.block)), ..one }).collect()
+        };
+        let base = timed(side("e", 1..=8, 0.0), 0);
+        let mut other = timed(side("e", 1..=8, 9.0), 500);
+        assert_eq!(sizes(&design(&base, &other)), [(2, 2); 4]);
+        other[2].at_ms = Some(9_000);
+        assert_eq!(sizes(&design(&base, &other)), [(2, 2), (1, 1), (2, 2), (2, 2)]);
+        for one in &mut other {
+            one.at_ms = one.at_ms.map(|at| at + 100_000);
+        }
+        assert_eq!(design(&base, &other), Design::Apart, "all runs of one side were measured later");
+        other.iter_mut().for_each(|one| one.agent = Some("b"));
+        assert_eq!(sizes(&design(&base, &other)), [(2, 2); 4], "clocks of two machines are not compared");
     }
 
     #[test]

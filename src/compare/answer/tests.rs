@@ -197,7 +197,9 @@ fn with_a_chosen_baseline_each_target_is_compared_with_it() {
         let all = answer(runs.clone(), baseline).headlines;
         all.iter().map(|one| (one.line().replace('\u{a0}', " "), one.tone)).collect()
     };
-    assert_eq!(lines(None), [("No difference found".to_owned(), Tone::Plain)]);
+    assert_eq!(lines(None), [("b and c lead".to_owned(), Tone::Plain)]);
+    let details = &answer(runs.clone(), None).headlines[0].details;
+    assert_eq!(details, "No difference found between them. Behind at least one other (slower): a.");
     let chosen = [("b is 20.0 % faster than a", Tone::Good), ("c is 20.0 % faster than a", Tone::Good)];
     assert_eq!(lines(Some("a")), chosen.map(|(text, tone)| (text.to_owned(), tone)));
     assert_eq!(lines(Some("b"))[0], ("a is 16.7 % slower than b".to_owned(), Tone::Bad));

@@ -136,7 +136,7 @@ fn nothing_is_decided_within_the_rounding_of_values() {
     let (low, high) = p50.effect.and_then(|effect| effect.interval()).expect("an interval");
     assert!(low.abs() < 1e-9 && (high - 4.0 / 3.0).abs() < 1e-9, "{low} {high}");
     let details = &comparison.answer.headlines[0].details;
-    assert!(details.contains("Too coarse to compare: p50 (±0.50\u{a0}ms)"), "{details}");
+    assert!(details.contains("Too coarse to compare: p50 (±\u{a0}0.5\u{a0}ms)"), "{details}");
     assert!(comparison.notes.iter().any(|note| note.title == "Values are rounded:"), "{:?}", comparison.notes);
     // Two zeros of a whole millisecond and one are the same as far as anybody knows; five are not.
     let at_zero = compared([with_p50("a", 0.0, 0.5), with_p50("b", 1.0, 0.5)].concat(), By::Target);

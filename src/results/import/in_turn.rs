@@ -76,7 +76,7 @@ fn unbalanced(files: &[Placed], row: &str) -> Option<String> {
 
 fn observation(file: &Placed, place: u32) -> Observation<'static> {
     let (block, value) = (file.repetition, f64::from(place));
-    Observation { experiment: Some("import"), block, agent: None, interleaved: true, paired: false, value }
+    Observation { experiment: Some("import"), block, agent: None, at_ms: None, interleaved: true, paired: false, value }
 }
 
 /// Returns how far the other side's mean place lies behind, if a drift would show as a difference.

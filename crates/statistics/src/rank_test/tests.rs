@@ -94,6 +94,7 @@ fn equal_targets_of_duets_are_called_different_in_five_percent_at_most() {
                     agent: None,
                     interleaved: true,
                     paired: true,
+                    at_ms: None,
                     value: shared + 0.01 * normal(random),
                 };
                 (1..).zip(shared).map(one).collect()
