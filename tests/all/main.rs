@@ -26,6 +26,7 @@ mod duet;
 mod environment;
 mod equal_work;
 mod experiments;
+mod fed;
 mod fleet;
 mod gate;
 mod goes_on;
