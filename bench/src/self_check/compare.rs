@@ -13,7 +13,7 @@ use brewbench::{
     runs::model::Run,
     web::series_style::Marks,
 };
-use rand::rngs::StdRng;
+use rand::{Rng, rngs::StdRng};
 
 use super::{
     noise::{Between, Within},
@@ -121,6 +121,8 @@ pub struct Nights {
     pub gap: usize,
     /// Experiments of the baseline's night and of the candidate's, an hour apart.
     pub together: usize,
+    /// By how much the start of a night varies, in ms either way.
+    pub shifted_ms: i64,
     /// How nights differ.
     pub between: Between,
     /// Repetitions of an experiment.
@@ -139,6 +141,7 @@ impl Nights {
         past: 2,
         gap: 1,
         together: 1,
+        shifted_ms: 0,
         between: Between::Nights(0.03),
         repetitions: 5,
         within: Within::LogNormal,
@@ -149,14 +152,15 @@ impl Nights {
 
 /// Simulates the runs of both versions, baseline and candidate, and the known past.
 pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, ComparisonContext) {
-    let Nights { past, gap, together, between, repetitions, within, sizes, factor } = nights;
+    let Nights { past, gap, together, shifted_ms, between, repetitions, within, sizes, factor } = nights;
     let all = past + gap + 1;
     let offsets = between.draw(all, random);
     let plan = |factor| Plan { sizes, repetitions, within, factor, ..Plan::USUAL };
     let mut night = |night: usize, experiments: usize, factor: f64| -> Vec<Run> {
+        let shift = random.random_range(-shifted_ms..=shifted_ms);
         let one = |place: usize| {
             let name = format!("night-{night:03}-{place}");
-            only(experiment(&name, plan(factor), at_ms(night, place), offsets[night], random), OTHER)
+            only(experiment(&name, plan(factor), at_ms(night, place) + shift, offsets[night], random), OTHER)
         };
         (0..experiments).flat_map(one).collect()
     };

@@ -86,6 +86,8 @@ pub enum Between {
     RandomWalk(f64),
     /// Each night is on one of two levels with this distance.
     TwoLevels(f64),
+    /// Independent nights with Student's t of three degrees of freedom and this scale.
+    HeavyTails(f64),
     /// Nights that differ by 1 %, and one in ten is slower by this.
     BadNights(f64),
 }
@@ -97,6 +99,7 @@ impl Between {
             Self::Nights(deviation) => format!("nights independent, {} %", deviation * 100.0),
             Self::RandomWalk(deviation) => format!("random walk, {} % a night", deviation * 100.0),
             Self::TwoLevels(apart) => format!("two levels, {} % apart", apart * 100.0),
+            Self::HeavyTails(scale) => format!("nights with t₃, {} %", scale * 100.0),
             Self::BadNights(slower) => format!("one night in ten {} % slower, others 1 %", slower * 100.0),
         }
     }
@@ -117,6 +120,7 @@ impl Between {
                     0.0
                 }
             }
+            Self::HeavyTails(scale) => scale * normal(random) * (3.0 / chi_squared(random)).sqrt() / 3.0_f64.sqrt(),
             Self::BadNights(slower) => {
                 0.01 * normal(random) + if random.random_bool(0.1) { (1.0 - slower).ln() } else { 0.0 }
             }

@@ -11,7 +11,7 @@ use crate::self_check::{
 pub fn two(rounds: usize) -> String {
     let mut table = Table::new(
         "Two experiments on two nights, n = 5, run noise 2 %",
-        "Pages that name a difference, %",
+        "Pages that name a difference, and gates, %",
         &[
             "nights, past experiments",
             "A/A",
@@ -20,6 +20,7 @@ pub fn two(rounds: usize) -> String {
             "too little data",
             "interval contains the truth, %",
             "rank sum of the runs alone: A/A",
+            "gate `rps<-5%` fails A/A",
         ],
     );
     let kinds = [
@@ -27,22 +28,37 @@ pub fn two(rounds: usize) -> String {
         Between::Nights(0.03),
         Between::RandomWalk(0.01),
         Between::TwoLevels(0.04),
+        Between::HeavyTails(0.03),
         Between::BadNights(0.15),
     ];
     for between in kinds {
         for past in [1, 2, 3, 5, 9, 20, 50] {
-            let at = |factor, rounds| across(Nights { past, between, factor, ..Nights::USUAL }, rounds, 3);
+            let nights = |factor| Nights { past, between, factor, ..Nights::USUAL };
+            let at = |factor, rounds| across(nights(factor), rounds, 3);
             let (none, ten, twenty) = (at(1.0, rounds), at(1.1, few(rounds)), at(1.2, few(rounds)));
-            let figures = percent(&[none.any, ten.any, twenty.any, none.cannot_say, none.covers, none.runs_alone]);
-            table.line(format!("{}, {past}", between.name()), &figures);
+            let fails = gate::across(&["rps<-5%"], nights(1.0), rounds, 15).regression;
+            let pages = [none.any, ten.any, twenty.any, none.cannot_say, none.covers, none.runs_alone, fails];
+            table.line(format!("{}, {past}", between.name()), &percent(&pages));
         }
     }
+    let mut equal = |name: String, nights: Nights| {
+        let none = across(nights, rounds, 4);
+        let mut figures =
+            percent(&[none.any, none.any, none.any, none.cannot_say, none.covers, none.runs_alone, none.any]);
+        figures[1..3].fill("–".to_owned());
+        figures[6] = "–".to_owned();
+        table.line(name, &figures);
+    };
     for gap in [7, 14] {
         let between = Between::RandomWalk(0.01);
-        let none = across(Nights { past: 50, gap, between, ..Nights::USUAL }, rounds, 4);
-        let mut figures = percent(&[none.any, none.any, none.any, none.cannot_say, none.covers, none.runs_alone]);
-        figures[1..3].fill("–".to_owned());
-        table.line(format!("{}, {gap} nights apart, 50", between.name()), &figures);
+        let nights = Nights { past: 50, gap, between, ..Nights::USUAL };
+        equal(format!("{}, {gap} nights apart, 50", between.name()), nights);
+    }
+    for (between, past) in
+        [(Between::TwoLevels(0.04), 3), (Between::TwoLevels(0.04), 9), (Between::HeavyTails(0.03), 9)]
+    {
+        let nights = Nights { past, between, shifted_ms: 2 * 3_600_000, ..Nights::USUAL };
+        equal(format!("{}, starts 2 h earlier or later, {past}", between.name()), nights);
     }
     table.into_text()
 }
