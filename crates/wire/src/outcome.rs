@@ -105,8 +105,11 @@ pub struct Conditions {
     /// Whether other Pods of the target's node may use its cores; `None` for other kinds, or if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares_cores: Option<bool>,
-    /// Memory of the target after the idle wait, before any load, bytes.
+    /// Working set of the target after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
+    /// Memory that it holds then, without file cache; `None` if unknown, or from older agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_held_memory_bytes: Option<u64>,
     /// The idle wait before the load.
     #[serde(alias = "ground")]
     pub idle_wait: Option<IdleWaitResult>,
@@ -122,9 +125,13 @@ pub struct Conditions {
     pub core_use: Option<CoreUse>,
     /// Network usage during the measurement.
     pub network: Option<NetworkUse>,
-    /// How the target's response after the measurement differs from the verified one before it: a sentence; empty if it
-    /// does not.
+    /// How the target's response after the measurement differs from the verified one before it: a sentence; empty if
+    /// it is of the same kind. From agents before protocol 26 also how its text differs.
     pub response_change: Option<String>,
+    /// How only the text of that response differs: a sentence; empty if it does not. `None` if it varied before the
+    /// load, or from older agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_text_change: Option<String>,
     /// Bytes of the status line and the headers of the verified response; `None` if they are not sent as text, differ
     /// from one response to the next, or from older agents.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,13 +158,18 @@ pub struct Conditions {
 /// The longest sentence of an agent, characters: pages have no room for more.
 const MAX_CHARS: usize = 500;
 
+fn shortened(text: String) -> String {
+    text.chars().take(MAX_CHARS).collect()
+}
+
 impl Conditions {
     /// Removes implausible values and shortens texts, which an unmodified agent does not send.
     #[must_use]
     pub fn checked(self) -> Self {
         Self {
             round_trip_ms: self.round_trip_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
-            response_change: self.response_change.map(|text| text.chars().take(MAX_CHARS).collect()),
+            response_change: self.response_change.map(shortened),
+            response_text_change: self.response_text_change.map(shortened),
             generator_quota: self.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
             counters: self.counters.map(|counters| counters.checked(MAX_CHARS)),
             load_record: self.load_record.map(LoadRecord::checked),
@@ -332,7 +344,7 @@ pub struct Observed {
     pub cpu_us: Option<u64>,
     /// Time in which the target was throttled by its CPU quota, microseconds.
     pub throttled_us: Option<u64>,
-    /// Highest memory use.
+    /// Highest memory use, file cache included; of a guest, without what it can reclaim.
     pub peak_memory_bytes: Option<u64>,
     /// Processes killed by the kernel because the memory limit was reached.
     pub oom_kills: Option<u64>,

@@ -139,9 +139,13 @@ pub struct Consumption {
     pub cpu_us: Option<u64>,
     /// Time throttled by the CPU quota since the previous sample, microseconds.
     pub throttled_us: Option<u64>,
-    /// Memory in use, without reclaimable file cache.
+    /// Working set: memory in use without the file cache that was not used recently.
     pub memory_bytes: Option<u64>,
-    /// Highest memory use so far.
+    /// Memory held: anonymous, shared and kernel memory, without file cache; `None` before protocol 26.
+    pub held_memory_bytes: Option<u64>,
+    /// File cache; `None` before protocol 26.
+    pub file_cache_bytes: Option<u64>,
+    /// Highest memory use so far, file cache included.
     pub peak_memory_bytes: Option<u64>,
     /// Number of threads.
     pub threads: Option<u64>,

@@ -16,7 +16,10 @@ use super::columns::{Reader, Writer};
 use super::{Consumption, Gaps, Host, Second, Series, Usage, Window};
 use crate::histogram::Histogram;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// Before protocol 26: without held memory and file cache.
+const WORKING_SET_ONLY: u8 = 1;
 
 /// A second takes a few hundred bytes unpacked, and an agent sends a few thousand points at most.
 const MAX_UNPACKED: u64 = 16 << 20;
@@ -54,11 +57,15 @@ impl Packed {
 
     /// Unpacks the series if its unpacked size is at most `most` bytes.
     pub fn unpack_within(&self, most: u64) -> Result<Series, DecodeError> {
-        let (&VERSION, deflated) = self.0.split_first().ok_or(DecodeError)? else { return Err(DecodeError) };
+        let (&version, deflated) = self.0.split_first().ok_or(DecodeError)?;
+        if ![WORKING_SET_ONLY, VERSION].contains(&version) {
+            return Err(DecodeError);
+        }
         let mut bytes = Vec::new();
         DeflateDecoder::new(deflated).take(most).read_to_end(&mut bytes).map_err(|_| DecodeError)?;
         let mut reader = Reader::new(&bytes);
-        let series = Series { warm_up: read_stretch(&mut reader)?, measured: read_stretch(&mut reader)? };
+        let mut read = || read_stretch(&mut reader, version);
+        let series = Series { warm_up: read()?, measured: read()? };
         if reader.is_done() { Ok(series) } else { Err(DecodeError) }
     }
 
@@ -105,7 +112,7 @@ fn write_stretch(writer: &mut Writer, window: &Window) {
     write_usage(writer, usage);
 }
 
-fn read_stretch(reader: &mut Reader) -> Result<Option<Window>, DecodeError> {
+fn read_stretch(reader: &mut Reader, version: u8) -> Result<Option<Window>, DecodeError> {
     match reader.number()? {
         0 => return Ok(None),
         1 => {}
@@ -116,7 +123,7 @@ fn read_stretch(reader: &mut Reader) -> Result<Option<Window>, DecodeError> {
     let rows = reader.length()?;
     let seconds = read_seconds(reader, rows)?;
     let rows = reader.length()?;
-    let usage = read_usage(reader, rows)?;
+    let usage = read_usage(reader, rows, version)?;
     Ok(Some(Window { start_ms, seconds, usage, gaps }))
 }
 
@@ -216,10 +223,10 @@ fn write_usage(writer: &mut Writer, usage: &[Usage]) {
     writer.column(hosts.map(|host| host.sent_bytes));
 }
 
-fn read_usage(reader: &mut Reader, rows: usize) -> Result<Vec<Usage>, DecodeError> {
+fn read_usage(reader: &mut Reader, rows: usize, version: u8) -> Result<Vec<Usage>, DecodeError> {
     let at = reader.column(rows)?;
-    let target = read_consumption(reader, rows)?;
-    let generator = read_consumption(reader, rows)?;
+    let target = read_consumption(reader, rows, version)?;
+    let generator = read_consumption(reader, rows, version)?;
     let [user, system, steal, iowait, load, received, sent] = columns(reader, rows)?;
     let sample = |row: usize| {
         let host = Host {
@@ -243,20 +250,26 @@ fn write_consumption(writer: &mut Writer, side: impl Iterator<Item = Consumption
     writer.optional(side.clone().map(|used| used.memory_bytes));
     writer.optional(side.clone().map(|used| used.peak_memory_bytes));
     writer.optional(side.clone().map(|used| used.threads));
-    writer.optional(side.map(|used| used.open_files));
+    writer.optional(side.clone().map(|used| used.open_files));
+    writer.optional(side.clone().map(|used| used.held_memory_bytes));
+    writer.optional(side.map(|used| used.file_cache_bytes));
 }
 
-fn read_consumption(reader: &mut Reader, rows: usize) -> Result<Vec<Consumption>, DecodeError> {
+fn read_consumption(reader: &mut Reader, rows: usize, version: u8) -> Result<Vec<Consumption>, DecodeError> {
     let cpu = reader.optional(rows)?;
     let throttled = reader.optional(rows)?;
     let memory = reader.optional(rows)?;
     let peak = reader.optional(rows)?;
     let threads = reader.optional(rows)?;
     let files = reader.optional(rows)?;
+    let mut since_2 = || if version == WORKING_SET_ONLY { Ok(vec![None; rows]) } else { reader.optional(rows) };
+    let (held, cached) = (since_2()?, since_2()?);
     let used = |row: usize| Consumption {
         cpu_us: cpu[row],
         throttled_us: throttled[row],
         memory_bytes: memory[row],
+        held_memory_bytes: held[row],
+        file_cache_bytes: cached[row],
         peak_memory_bytes: peak[row],
         threads: threads[row],
         open_files: files[row],

@@ -22,9 +22,13 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_consumption()(used: [Option<u64>; 6]) -> Consumption {
-        let [cpu_us, throttled_us, memory_bytes, peak_memory_bytes, threads, open_files] = used;
-        Consumption { cpu_us, throttled_us, memory_bytes, peak_memory_bytes, threads, open_files }
+    fn any_consumption()(used: [Option<u64>; 8]) -> Consumption {
+        let [cpu_us, throttled_us, memory_bytes, held, cached, peak_memory_bytes, threads, open_files] = used;
+        let (held_memory_bytes, file_cache_bytes) = (held, cached);
+        Consumption {
+            cpu_us, throttled_us, memory_bytes, held_memory_bytes, file_cache_bytes, peak_memory_bytes, threads,
+            open_files,
+        }
     }
 }
 
@@ -79,6 +83,34 @@ proptest! {
 }
 
 #[test]
+fn a_series_of_protocol_25_has_neither_held_memory_nor_file_cache() {
+    let mut writer = Writer::default();
+    writer.number(0);
+    writer.number(1);
+    writer.signed(7);
+    for _ in gaps_as_numbers(&Gaps::default()) {
+        writer.number(0);
+    }
+    writer.number(0);
+    write_seconds(&mut writer, &[]);
+    writer.number(1);
+    writer.column([5].into_iter());
+    for used in (1..=12).map(Some) {
+        writer.optional([used].into_iter());
+    }
+    for host in 13..=19 {
+        writer.column([host].into_iter());
+    }
+    let mut encoder = DeflateEncoder::new(vec![WORKING_SET_ONLY], Compression::fast());
+    encoder.write_all(&writer.into_bytes()).expect("written");
+    let read = Packed(encoder.finish().expect("written")).unpack().expect("a series");
+    let usage = read.measured.expect("a window").usage[0];
+    let (target, generator) = (usage.target, usage.generator);
+    assert_eq!((target.memory_bytes, target.open_files, generator.cpu_us), (Some(3), Some(6), Some(7)));
+    assert_eq!((target.held_memory_bytes, target.file_cache_bytes, usage.host.sent_bytes), (None, None, 19));
+}
+
+#[test]
 fn other_versions_are_refused() {
     let mut packed = Packed::pack(&Series::default());
     assert_eq!(packed.unpack(), Ok(Series::default()));
@@ -112,6 +144,8 @@ fn half_a_minute_takes_less_than_64_kilobytes() {
             cpu_us: Some(counts()),
             throttled_us: Some(counts()),
             memory_bytes: Some(counts()),
+            held_memory_bytes: Some(counts()),
+            file_cache_bytes: Some(counts()),
             peak_memory_bytes: Some(counts()),
             threads: Some(counts()),
             open_files: Some(counts()),
