@@ -8,6 +8,7 @@ use brewbench_agent::target::Containers;
 use brewbench_testing::{Image, Manner, Podman, Registry, SmallDisk};
 use brewbench_wire::Phase;
 use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::series::Usage;
 use brewbench_wire::target::Identity;
 use tokio_util::sync::CancellationToken;
 
@@ -132,6 +133,11 @@ async fn a_container_is_measured_within_the_limits_of_its_size() {
     let usage = series.measured.expect("a window").usage;
     assert!(usage.iter().any(|usage| usage.target.cpu_us > Some(0)), "{usage:?}");
     assert!(usage.iter().all(|usage| usage.target.memory_bytes > Some(0)), "{usage:?}");
+    let is_told_apart = |usage: &Usage| {
+        let target = usage.target;
+        target.held_memory_bytes > Some(0) && target.file_cache_bytes.is_some()
+    };
+    assert!(!site.bench.limits_memory() || usage.iter().all(is_told_apart), "{usage:?}");
 }
 
 #[tokio::test]

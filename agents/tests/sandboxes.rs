@@ -1,5 +1,6 @@
 //! Real control groups, if this machine allows them, and leftovers of an earlier agent process.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -8,12 +9,12 @@ use brewbench_agent::host::cleanup;
 use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::process::{Plan, Process, find_program};
 use brewbench_agent::sandbox::{CGROUP_ROOT, ProgramRole, Sandbox};
-use brewbench_testing::skip;
+use brewbench_testing::{public_folder, skip};
 use brewbench_wire::RunId;
 use brewbench_wire::job::Size;
 use brewbench_wire::outcome::Mechanism;
 
-use crate::support::{groups_of, processes_with};
+use crate::support::{groups_of, is_on_disk, processes_with};
 
 /// Detects a sandbox; `None`, with a printed reason, if control groups can't be used.
 fn sandbox(test: &str) -> Option<Sandbox> {
@@ -68,6 +69,30 @@ async fn a_limit_refused_by_the_kernel_is_not_reported_as_enforced() {
     let size = Size { name: String::new(), vcpus: 0.001, memory_bytes: 64 << 20, replicas: 1 };
     let enforced = group.limit(&size);
     assert_eq!((enforced.cpu, enforced.memory), (Mechanism::None, sandbox.mechanisms().memory));
+    group.clear().await.expect("removed");
+}
+
+#[tokio::test]
+async fn files_that_a_program_reads_and_writes_are_not_memory_that_it_holds() {
+    const FILE: u64 = 32 << 20;
+    let home = public_folder();
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    let Some(sandbox) = sandbox("files").filter(|_| is_on_disk(home.path())) else { return };
+    let group = sandbox.open(RunId::now(), ProgramRole::Target).expect("a group");
+    group.limit(&Size { name: String::new(), vcpus: 1.0, memory_bytes: 256 << 20, replicas: 1 });
+    let script =
+        "cd $HOME && head -c 33554432 /dev/zero >file && cat file file >/dev/null && echo >done; exec sleep 600";
+    let cage = Cage::target(Path::new("/"), Path::new("/"), home.path());
+    let mut process = Process::start(&Plan { cage, ..shell(script) }, &group).expect("a shell");
+    while !home.path().join("done").exists() {
+        assert!(process.ended().is_none(), "it sleeps");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let memory = group.watch().memory();
+    assert!(memory.file_cache_bytes >= Some(FILE), "{memory:?}");
+    assert!(memory.working_set_bytes > Some(FILE), "files that are used again count: {memory:?}");
+    assert!(memory.held_bytes > Some(0) && memory.held_bytes < Some(FILE / 4), "{memory:?}");
+    process.stop(std::time::Duration::ZERO, &group).await.expect("stopped");
     group.clear().await.expect("removed");
 }
 

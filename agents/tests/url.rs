@@ -61,6 +61,10 @@ async fn a_server_that_already_runs_is_measured() {
     assert_eq!(usage[0].target.cpu_us, Some(0), "{usage:?}");
     assert!(cpu_us > 0 && cpu_us <= web.requests() * 10_000, "{cpu_us} µs of {} requests", web.requests());
     assert!(usage.iter().all(|usage| usage.target.memory_bytes == Some(50_000_000)), "{usage:?}");
+    assert!(
+        usage.iter().all(|usage| usage.target.held_memory_bytes.is_none()),
+        "mapped files are part of it: {usage:?}"
+    );
 }
 
 #[tokio::test]

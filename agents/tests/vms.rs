@@ -147,6 +147,7 @@ async fn qemu_boots_a_kernel_and_reports_the_memory_of_the_guest() {
     // The monitor alone takes more from the host than the guest has.
     assert!(usage.iter().all(|usage| usage.target.memory_bytes < Some(128 << 20)), "{usage:?}");
     assert!(usage.iter().any(|usage| usage.target.memory_bytes > Some(8 << 20)), "{usage:?}");
+    assert!(usage.iter().any(|usage| usage.target.held_memory_bytes > Some(8 << 20)), "{usage:?}");
     assert!(usage.iter().any(|usage| usage.target.cpu_us > Some(0)), "{usage:?}");
     let peak = outcome.observed.and_then(|observed| observed.peak_memory_bytes);
     assert!(peak > Some(8 << 20) && peak < Some(128 << 20), "{peak:?}");

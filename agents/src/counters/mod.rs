@@ -32,8 +32,8 @@ impl Counting {
     /// Starts to count, right before the load. `None` without a target.
     pub async fn begin(source: Option<&Source>) -> Option<Self> {
         let group = match source? {
-            Source::Group(group) => group.clone(),
-            Source::Guest(..) => return Some(Self(Err("not counted inside a virtual machine".to_owned()))),
+            Source::Group(group) | Source::Guest(group, None) => group.clone(),
+            Source::Guest(_, Some(_)) => return Some(Self(Err("not counted inside a virtual machine".to_owned()))),
             Source::Metrics(_) | Source::Pods(_) => {
                 return Some(Self(Err("not counted on another machine".to_owned())));
             }

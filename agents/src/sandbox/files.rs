@@ -29,7 +29,12 @@ pub fn number(path: &Path) -> Option<u64> {
 
 /// Reads one value of a file with `key value` lines.
 pub fn value(path: &Path, key: &str) -> Option<u64> {
-    text(path)?.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+    value_in(&text(path)?, key)
+}
+
+/// Returns one value of `key value` lines.
+pub fn value_in(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 /// Returns a group's CPU quota and its period, microseconds; `None` without a quota.

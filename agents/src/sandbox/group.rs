@@ -13,7 +13,7 @@ use brewbench_wire::outcome::{Enforced, Observed};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{ProgramRole, Tree, files};
+use super::{MemoryUse, ProgramRole, Tree, files};
 use crate::host::procfs;
 
 /// Environment variable of every process with the agent's name.
@@ -134,9 +134,9 @@ impl Watch {
         std::fs::metadata(folder).ok().map(|folder| folder.ino())
     }
 
-    /// Returns the memory in use without reclaimable file cache; `None` if it is not counted.
-    pub fn memory_bytes(&self) -> Option<u64> {
-        self.tree.memory_bytes()
+    /// Returns the memory in use; all of it is unknown without control groups.
+    pub fn memory(&self) -> MemoryUse {
+        self.tree.memory()
     }
 
     /// Returns the pids of its processes.

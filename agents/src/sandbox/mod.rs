@@ -11,6 +11,7 @@ pub mod firewall;
 mod found;
 mod group;
 pub mod lines;
+mod memory;
 mod own_quota;
 pub mod process;
 mod topology;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub use found::clear_container;
 pub use group::{AGENT_MARK, Group, Watch};
+pub use memory::MemoryUse;
 pub use own_quota::OwnQuota;
 
 use brewbench_wire::RunId;
@@ -218,11 +220,11 @@ impl Tree {
         }
     }
 
-    fn memory_bytes(&self) -> Option<u64> {
+    fn memory(&self) -> MemoryUse {
         match self {
-            Self::Unified(dir) => v2::memory_bytes(dir),
-            Self::Split(dirs) => dirs.memory_bytes(),
-            Self::None => None,
+            Self::Unified(dir) => v2::memory(dir),
+            Self::Split(dirs) => dirs.memory(),
+            Self::None => MemoryUse::default(),
         }
     }
 

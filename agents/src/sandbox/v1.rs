@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use brewbench_wire::job::Size;
 use brewbench_wire::outcome::{Enforced, Mechanism, Observed};
 
+use super::memory::MemoryUse;
 use super::{CPU_PERIOD_US, MAX_PIDS, files, quota_us, same_memory};
 
 /// The same group in the hierarchy of each controller; `None` for unavailable controllers.
@@ -104,11 +105,20 @@ impl Dirs {
         }
     }
 
-    /// Returns the current memory without inactive file cache, the working set in Kubernetes terms.
-    pub fn memory_bytes(&self) -> Option<u64> {
-        let dir = self.memory.as_deref()?;
-        let all = files::number(&dir.join("memory.usage_in_bytes"))?;
-        Some(all.saturating_sub(files::value(&dir.join("memory.stat"), "total_inactive_file").unwrap_or(0)))
+    /// Returns the current memory by what it is used for.
+    pub fn memory(&self) -> MemoryUse {
+        let Some(dir) = self.memory.as_deref() else { return MemoryUse::default() };
+        let stat = files::text(&dir.join("memory.stat")).unwrap_or_default();
+        let value = |key: &str| files::value_in(&stat, key);
+        let all = files::number(&dir.join("memory.usage_in_bytes"));
+        // Names and inodes of cached files are part of it: this version does not tell them apart.
+        let kernel = files::number(&dir.join("memory.kmem.usage_in_bytes")).unwrap_or(0);
+        let (anonymous, shared) = (value("total_rss"), value("total_shmem"));
+        MemoryUse {
+            working_set_bytes: all.map(|all| all.saturating_sub(value("total_inactive_file").unwrap_or(0))),
+            held_bytes: anonymous.zip(shared).map(|(anonymous, shared)| anonymous + shared + kernel),
+            file_cache_bytes: value("total_cache").zip(shared).map(|(files, shared)| files.saturating_sub(shared)),
+        }
     }
 }
 
@@ -173,6 +183,24 @@ mod tests {
             std::os::unix::fs::symlink("cpu,cpuacct", root.path().join(name)).expect("a link");
         }
         assert_eq!(Dirs::homes(root.path(), "brewbench-x").folders().len(), 1);
+    }
+
+    #[test]
+    fn held_memory_and_file_cache_are_told_apart() {
+        let root = tempfile::tempdir().expect("a folder");
+        let dirs = Dirs { cpu: None, cpuacct: None, memory: Some(root.path().to_owned()), pids: None };
+        assert_eq!(dirs.memory(), MemoryUse::default());
+        // Values without a prefix lack the groups below.
+        let stat = "cache 1\nrss 1\nshmem 1\ntotal_cache 6200\ntotal_rss 1000\ntotal_shmem 200\n\
+            total_inactive_file 3000\ntotal_active_file 3000\n";
+        for (file, text) in
+            [("memory.usage_in_bytes", "9000\n"), ("memory.kmem.usage_in_bytes", "310\n"), ("memory.stat", stat)]
+        {
+            std::fs::write(root.path().join(file), text).expect("a file");
+        }
+        let expected =
+            MemoryUse { working_set_bytes: Some(6000), held_bytes: Some(1510), file_cache_bytes: Some(6000) };
+        assert_eq!(dirs.memory(), expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use brewbench_wire::job::Size;
 use brewbench_wire::outcome::{Enforced, Mechanism, Observed};
 use nix::unistd::{AccessFlags, access};
 
+use super::memory::MemoryUse;
 use super::{CPU_PERIOD_US, MAX_PIDS, files, quota_us, same_memory};
 
 /// Memory is first, because it alone refuses a group that contains processes. With another one enabled before, the
@@ -93,10 +94,25 @@ pub fn observed(dir: &Path) -> Observed {
     }
 }
 
-/// Returns the current memory without inactive file cache, the working set in Kubernetes terms.
-pub fn memory_bytes(dir: &Path) -> Option<u64> {
-    let all = files::number(&dir.join("memory.current"))?;
-    Some(all.saturating_sub(files::value(&dir.join("memory.stat"), "inactive_file").unwrap_or(0)))
+/// Returns the current memory by what it is used for.
+pub fn memory(dir: &Path) -> MemoryUse {
+    let stat = files::text(&dir.join("memory.stat")).unwrap_or_default();
+    let value = |key: &str| files::value_in(&stat, key);
+    let current = files::number(&dir.join("memory.current"));
+    let (anonymous, shared) = (value("anon"), value("shmem"));
+    MemoryUse {
+        working_set_bytes: current.map(|all| all.saturating_sub(value("inactive_file").unwrap_or(0))),
+        held_bytes: anonymous.zip(shared).map(|(anonymous, shared)| anonymous + shared + kernel_bytes(value)),
+        file_cache_bytes: value("file").zip(shared).map(|(files, shared)| files.saturating_sub(shared)),
+    }
+}
+
+/// Returns the memory of the kernel for a group, without what it can reclaim: names and inodes of cached files.
+fn kernel_bytes(value: impl Fn(&str) -> Option<u64>) -> u64 {
+    let whole = value("kernel").map(|all| all.saturating_sub(value("slab_reclaimable").unwrap_or(0)));
+    // Kernels before 5.18 have the parts only.
+    let parts = || ["kernel_stack", "pagetables", "percpu", "slab_unreclaimable"].into_iter().filter_map(&value).sum();
+    whole.unwrap_or_else(parts) + value("sock").unwrap_or(0)
 }
 
 fn limit_memory(dir: &Path, bytes: u64) -> bool {
@@ -211,14 +227,24 @@ mod tests {
         let expected =
             Observed { cpu_us: Some(1500), throttled_us: Some(77), peak_memory_bytes: None, oom_kills: Some(2) };
         assert_eq!(observed(dir.path()), expected);
-        assert_eq!(memory_bytes(dir.path()), None);
+        assert_eq!(memory(dir.path()), MemoryUse::default());
     }
 
     #[test]
-    fn memory_excludes_inactive_file_cache() {
+    fn held_memory_and_file_cache_are_told_apart() {
         let dir = tempfile::tempdir().expect("a folder");
-        std::fs::write(dir.path().join("memory.current"), "5000\n").expect("a file");
-        std::fs::write(dir.path().join("memory.stat"), "anon 1000\ninactive_file 3000\n").expect("a file");
-        assert_eq!(memory_bytes(dir.path()), Some(2000));
+        std::fs::write(dir.path().join("memory.current"), "9000\n").expect("a file");
+        let read = |stat: &str| {
+            std::fs::write(dir.path().join("memory.stat"), stat).expect("a file");
+            memory(dir.path())
+        };
+        // Files that are used again are active, and shared memory is one of the files.
+        let common = "anon 1000\nfile 6200\nshmem 200\ninactive_file 3000\nactive_file 3000\nsock 10\n";
+        let expected =
+            MemoryUse { working_set_bytes: Some(6000), held_bytes: Some(1510), file_cache_bytes: Some(6000) };
+        let slab = "slab_reclaimable 1000\nslab_unreclaimable 150\n";
+        assert_eq!(read(&format!("{common}kernel 1300\nkernel_stack 100\n{slab}")), expected);
+        assert_eq!(read(&format!("{common}kernel_stack 100\npagetables 50\n{slab}")), expected, "before Linux 5.18");
+        assert_eq!(read("inactive_file 1\n"), MemoryUse { working_set_bytes: Some(8999), ..MemoryUse::default() });
     }
 }

@@ -2,6 +2,8 @@
 
 use brewbench_wire::series::Host;
 
+use crate::sandbox::MemoryUse;
+
 /// A tick of `/proc/stat` and `/proc/<pid>/stat`, microseconds: always a hundred per second, whatever the kernel uses
 /// internally.
 pub const TICK_US: u64 = 10_000;
@@ -81,9 +83,22 @@ pub fn process(stat: &str) -> Option<Process> {
     Some(Process { cpu_us: ticks.saturating_mul(TICK_US), threads: column(20)? })
 }
 
-/// Returns the resident memory of a process, from `/proc/<pid>/status`, bytes.
-pub fn resident_bytes(status: &str) -> Option<u64> {
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+/// Adds up the memory of processes, from their `/proc/<pid>/status`. Only the files that they have mapped are known of
+/// the file cache, and nothing of the kernel's memory.
+pub fn memory(statuses: impl Iterator<Item = String>) -> MemoryUse {
+    let mut sum = MemoryUse { working_set_bytes: Some(0), held_bytes: Some(0), file_cache_bytes: None };
+    for status in statuses {
+        // A kernel thread, or a process that is gone, has none.
+        let Some(resident) = status_bytes(&status, "VmRSS:") else { continue };
+        let held = status_bytes(&status, "RssAnon:").zip(status_bytes(&status, "RssShmem:"));
+        sum.working_set_bytes = sum.working_set_bytes.map(|sum| sum + resident);
+        sum.held_bytes = sum.held_bytes.zip(held).map(|(sum, (anonymous, shared))| sum + anonymous + shared);
+    }
+    sum
+}
+
+fn status_bytes(status: &str, name: &str) -> Option<u64> {
+    let kib = status.lines().find_map(|line| line.strip_prefix(name))?.trim().strip_suffix(" kB")?;
     Some(kib.parse::<u64>().ok()? * 1024)
 }
 
@@ -137,8 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn resident_memory_is_parsed() {
-        assert_eq!(resident_bytes("Name:\tk6\nVmRSS:\t    1504 kB\nThreads:\t1\n"), Some(1_540_096));
-        assert_eq!(resident_bytes("Name:\tkthreadd\n"), None);
+    fn memory_of_processes_is_added_up_and_mapped_files_are_not_held() {
+        let k6 = "Name:\tk6\nVmRSS:\t    1504 kB\nRssAnon:\t 900 kB\nRssFile:\t 500 kB\nRssShmem:\t 104 kB\n";
+        let of = |statuses: &[&str]| memory(statuses.iter().map(|status| (*status).to_owned()));
+        let expected =
+            MemoryUse { working_set_bytes: Some(3_080_192), held_bytes: Some(2_056_192), file_cache_bytes: None };
+        assert_eq!(of(&[k6, "Name:\tkthreadd\n", k6]), expected);
+        let old = of(&[k6, "VmRSS:\t 1 kB\n"]);
+        assert_eq!((old.working_set_bytes, old.held_bytes), (Some(1_541_120), None), "before Linux 4.5");
     }
 }

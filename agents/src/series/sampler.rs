@@ -15,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::clock::Clock;
 use super::collector::MAX_SECONDS;
 use super::connections::{Connections, Generator};
+use super::consumption::{consumption, in_guest};
 use super::run_queue::RunQueue;
 use super::shared::Shared;
 use super::{kernel, network};
@@ -42,8 +43,8 @@ pub struct Watched {
 pub enum Source {
     /// Its processes on this machine.
     Group(Box<Watch>),
-    /// The processes of a virtual machine, and the memory that its guest reports.
-    Guest(Box<Watch>, Arc<Monitor>),
+    /// The processes of a virtual machine, and what reports the memory of its guest; `None` if nothing does.
+    Guest(Box<Watch>, Option<Arc<Monitor>>),
     /// Its metrics.
     Metrics(Arc<Scraper>),
     /// The kubelet of its node.
@@ -63,7 +64,7 @@ impl Source {
     pub async fn consumption(&self) -> Consumption {
         match self {
             Self::Group(watch) => consumption(watch, &watch.processes()),
-            Self::Guest(watch, monitor) => in_guest(consumption(watch, &watch.processes()), monitor).await,
+            Self::Guest(watch, monitor) => in_guest(consumption(watch, &watch.processes()), monitor.as_deref()).await,
             Self::Metrics(scraper) => scraper.read().await,
             Self::Pods(stats) => stats.read().await,
         }
@@ -208,7 +209,7 @@ async fn sample(
         let (Ok((at_ms, mut read, used)), scraped) = tokio::join!(reading, scraping) else { break };
         readers = used;
         if let Some(Source::Guest(_, monitor)) = &watched.target {
-            read.target = in_guest(read.target, monitor).await;
+            read.target = in_guest(read.target, monitor.as_deref()).await;
         }
         let totals = Totals { target: scraped.unwrap_or(read.target), ..read };
         let (usage, shared) = totals.since(before.as_ref().unwrap_or(&totals), scraped.is_none());
@@ -243,12 +244,6 @@ fn differences(values: Vec<Option<u64>>) -> impl Iterator<Item = Option<u64>> {
         before = value;
         difference
     })
-}
-
-/// Replaces the memory that a virtual machine takes from its host by that which its guest uses.
-async fn in_guest(on_host: Consumption, monitor: &Monitor) -> Consumption {
-    let memory_bytes = monitor.memory_bytes().await;
-    Consumption { memory_bytes, peak_memory_bytes: monitor.peak_memory_bytes(), ..on_host }
 }
 
 /// Halves the number of samples by adding up pairs.
@@ -346,32 +341,6 @@ fn used(now: Consumption, before: Consumption, from_zero: bool) -> Consumption {
         cpu_us: count(now.cpu_us, before.cpu_us),
         throttled_us: count(now.throttled_us, before.throttled_us),
         ..now
-    }
-}
-
-/// Returns the usage of a group, from its control groups or else from its processes.
-fn consumption(watch: &Watch, processes: &BTreeSet<i32>) -> Consumption {
-    let file = |pid: &i32, name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
-    let stats: Vec<_> = processes.iter().filter_map(|pid| kernel::process(&file(pid, "stat")?)).collect();
-    let resident = || processes.iter().filter_map(|pid| kernel::resident_bytes(&file(pid, "status")?)).sum();
-    let alive = !stats.is_empty();
-    let observed = watch.observed().unwrap_or_default();
-    Consumption {
-        cpu_us: observed.cpu_us.or_else(|| alive.then(|| stats.iter().map(|process| process.cpu_us).sum())),
-        throttled_us: observed.throttled_us,
-        memory_bytes: watch.memory_bytes().or_else(|| alive.then(resident)),
-        peak_memory_bytes: observed.peak_memory_bytes,
-        threads: alive.then(|| stats.iter().map(|process| process.threads).sum()),
-        open_files: alive.then(|| processes.iter().filter_map(|&pid| open_files(pid)).sum()),
-    }
-}
-
-/// Newer kernels report the number as the folder's size; listing a thousand connections every second is costly.
-fn open_files(pid: i32) -> Option<u64> {
-    let folder = format!("/proc/{pid}/fd");
-    match fs::metadata(&folder).ok()?.len() {
-        0 => Some(fs::read_dir(&folder).ok()?.count() as u64),
-        number => Some(number),
     }
 }
 

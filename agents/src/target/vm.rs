@@ -173,8 +173,10 @@ impl VmTarget {
     pub fn source(&self) -> Source {
         let group = Box::new(self.started.watch());
         match &self.driven {
-            Some(Driven { monitor: Some(monitor), has_memory: true, .. }) => Source::Guest(group, Arc::clone(monitor)),
-            _ => Source::Group(group),
+            Some(Driven { monitor: Some(monitor), has_memory: true, .. }) => {
+                Source::Guest(group, Some(Arc::clone(monitor)))
+            }
+            _ => Source::Guest(group, None),
         }
     }
 

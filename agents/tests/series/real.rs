@@ -3,13 +3,13 @@
 use brewbench_agent::run::execute;
 use brewbench_wire::histogram::Histogram;
 use brewbench_wire::job::Job;
-use brewbench_wire::outcome::{Ended, Outcome};
+use brewbench_wire::outcome::{Conditions, Ended, Outcome};
 use brewbench_wire::run_spec::RunSpec;
 use brewbench_wire::series::{Gaps, Second, Series, Usage, Window};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Bench, job, scenario, vus};
+use crate::support::{Bench, is_on_disk, job, scenario, vus};
 
 /// One request in ten has an unexpected status; one page in a thousand has a unique URL; a threshold uses a system tag.
 const SCRIPT: &str = "
@@ -120,9 +120,29 @@ async fn without_control_groups_processes_are_sampled() {
     let usage = series.measured.expect("a measured phase").usage;
     let is_complete = |usage: &Usage| {
         let target = usage.target;
-        target.memory_bytes > Some(0) && target.cpu_us.is_some() && target.throttled_us.is_none()
+        target.held_memory_bytes > Some(0) && target.cpu_us.is_some() && target.throttled_us.is_none()
     };
     assert!(usage.iter().any(is_complete), "{usage:?}");
+}
+
+#[tokio::test]
+async fn the_file_cache_of_a_target_is_not_memory_that_it_holds() {
+    const FILE: u64 = 32 << 20;
+    let Some(bench) = Bench::new("series-files").await.filter(Bench::limits_memory) else { return };
+    if !is_on_disk(&bench.work.work_folder) {
+        return;
+    }
+    bench.offer("filing", "");
+    let (outcome, series) = run(&bench, &job("filing")).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    let usage = series.measured.expect("a measured phase").usage;
+    let target = usage.last().expect("a sample").target;
+    assert!(target.file_cache_bytes >= Some(FILE) && target.memory_bytes > Some(FILE), "{target:?}");
+    for held in usage.iter().map(|usage| usage.target.held_memory_bytes) {
+        assert!(held > Some(0) && held < Some(FILE / 4), "{usage:?}");
+    }
+    let Conditions { idle_held_memory_bytes: held, idle_memory_bytes: working_set, .. } = outcome.conditions;
+    assert!(held > Some(0) && held < Some(FILE / 4) && working_set > Some(0), "{held:?} {working_set:?}");
 }
 
 #[tokio::test]

@@ -160,6 +160,16 @@ pub fn processes_with(text: &str) -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(contains).collect()
 }
 
+/// Whether files of a folder are on a disk; prints a message if not.
+pub fn is_on_disk(folder: &Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    let is_on_disk = rustix::fs::statfs(folder).is_ok_and(|found| i64::try_from(found.f_type) != Ok(TMPFS));
+    if !is_on_disk {
+        skip("files are kept in memory here");
+    }
+    is_on_disk
+}
+
 /// Returns the folders of an agent's control groups.
 pub fn groups_of(agent: &str) -> Vec<PathBuf> {
     let name = format!("brewbench-{}", agent.replace(' ', "=20"));

@@ -166,6 +166,7 @@ impl Page<'_> {
         let started_ms = match preset {
             Preset::Process => {
                 usage.cpu_us = self.unlabelled_total(cpu)?;
+                // The files that it has mapped are part of it, so it says nothing of the memory that is held.
                 usage.memory_bytes = self.unlabelled_total("process_resident_memory_bytes")?;
                 usage.open_files = self.unlabelled_total("process_open_fds")?;
                 usage.threads = self.unlabelled_total("process_threads")?.or(self.unlabelled_total("go_threads")?);
@@ -177,6 +178,11 @@ impl Page<'_> {
                 let total = self.total(cpu, &["cpu"], is_total)?;
                 usage.cpu_us = total.or(self.total(cpu, &["cpu"], |_| true)?);
                 usage.memory_bytes = self.unlabelled_total("container_memory_working_set_bytes")?;
+                let all = self.unlabelled_total("container_memory_usage_bytes")?;
+                let active = self.unlabelled_total("container_memory_total_active_file_bytes")?;
+                let inactive = self.unlabelled_total("container_memory_total_inactive_file_bytes")?;
+                usage.file_cache_bytes = active.zip(inactive).map(|(active, inactive)| active + inactive);
+                usage.held_memory_bytes = difference(all, usage.file_cache_bytes);
                 self.unlabelled_total("container_start_time_seconds")?
             }
             Preset::NodeExporter => {
@@ -186,13 +192,20 @@ impl Page<'_> {
                 usage.cpu_us = self.total(cpu, &["cpu", "mode"], is_busy)?;
                 let all = self.unlabelled_total("node_memory_MemTotal_bytes")?;
                 let free = self.unlabelled_total("node_memory_MemAvailable_bytes")?;
-                usage.memory_bytes = all.zip(free).and_then(|(all, free)| all.checked_sub(free));
+                usage.held_memory_bytes = difference(all, free);
+                usage.memory_bytes = usage.held_memory_bytes;
+                let shared = self.unlabelled_total("node_memory_Shmem_bytes")?;
+                usage.file_cache_bytes = difference(self.unlabelled_total("node_memory_Cached_bytes")?, shared);
                 self.unlabelled_total("node_boot_time_seconds")?
             }
         };
         usage.cpu_us.ok_or(Fault::Missing)?;
         Ok(Reading { usage, started_ms })
     }
+}
+
+fn difference(all: Option<u64>, part: Option<u64>) -> Option<u64> {
+    all?.checked_sub(part?)
 }
 
 fn cpu_name(preset: Preset) -> &'static str {
@@ -252,6 +265,15 @@ mod tests {
             container_memory_working_set_bytes{id=\"/a\",name=\"shop\"} 100\n";
         let found = reading(Preset::Cadvisor, text, &[("name", "shop")]).expect("a reading");
         assert_eq!((found.usage.cpu_us, found.usage.memory_bytes), (Some(3_000_000), Some(100)));
+        assert_eq!((found.usage.held_memory_bytes, found.usage.file_cache_bytes), (None, None));
+        let files = "container_memory_usage_bytes{name=\"shop\"} 120\n\
+            container_memory_total_active_file_bytes{name=\"shop\"} 70\n\
+            container_memory_total_inactive_file_bytes{name=\"shop\"} 20\n";
+        let whole = reading(Preset::Cadvisor, &format!("{text}{files}"), &[("name", "shop")]).expect("a reading").usage;
+        assert_eq!(
+            (whole.memory_bytes, whole.held_memory_bytes, whole.file_cache_bytes),
+            (Some(100), Some(30), Some(90))
+        );
         assert_eq!(reading(Preset::Cadvisor, text, &[("name", "other")]), Err(Fault::Missing));
         assert_eq!(reading(Preset::Cadvisor, text, &[]), Err(Fault::Several("container_cpu_usage_seconds_total")));
         let both = format!("{text}container_cpu_usage_seconds_total{{id=\"/a\",name=\"shop\",cpu=\"total\"}} 3.5\n");
@@ -264,9 +286,11 @@ mod tests {
         let text = "node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} 1000\nnode_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 3\n\
             node_cpu_seconds_total{cpu=\"1\",mode=\"iowait\"} 50\nnode_cpu_seconds_total{cpu=\"1\",mode=\"system\"} 4\n\
             node_cpu_seconds_total{cpu=\"1\",mode=\"steal\"} 90\n\
-            node_memory_MemTotal_bytes 1000\nnode_memory_MemAvailable_bytes 300\nnode_boot_time_seconds 5\n";
+            node_memory_MemTotal_bytes 1000\nnode_memory_MemAvailable_bytes 300\nnode_memory_Cached_bytes 250\n\
+            node_memory_Shmem_bytes 50\nnode_boot_time_seconds 5\n";
         let Reading { usage, started_ms } = reading(Preset::NodeExporter, text, &[]).expect("a reading");
         assert_eq!((usage.cpu_us, usage.memory_bytes, started_ms), (Some(7_000_000), Some(700), Some(5_000)));
+        assert_eq!((usage.held_memory_bytes, usage.file_cache_bytes), (Some(700), Some(200)));
     }
 
     #[test]

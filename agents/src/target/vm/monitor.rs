@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use super::qemu::BALLOON;
 use super::qmp::Qmp;
+use crate::sandbox::MemoryUse;
 
 /// Figures of the guest's memory that are older are not used.
 const FRESH: Duration = Duration::from_secs(5);
@@ -51,21 +52,22 @@ impl Monitor {
     /// Waits until the guest reports its memory; returns whether it does, which takes a driver in the guest.
     pub async fn has_memory(&self) -> bool {
         let first = async {
-            while self.memory_bytes().await.is_none() {
+            while self.memory().await.working_set_bytes.is_none() {
                 sleep(PACE).await;
             }
         };
         tokio::time::timeout(FIRST_REPORT, first).await.is_ok()
     }
 
-    /// Returns the memory that the guest uses, without what it can reclaim; `None` if it does not report it.
-    pub async fn memory_bytes(&self) -> Option<u64> {
+    /// Returns the memory that the guest uses; unknown if it does not report it.
+    pub async fn memory(&self) -> MemoryUse {
         let get = json!({"path": BALLOON, "property": "guest-stats"});
-        let report = self.qmp.lock().await.execute("qom-get", get).await.ok()?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        let used = used(&report, now)?;
-        self.peak_memory.fetch_max(used, Ordering::Relaxed);
-        Some(used)
+        let report = self.qmp.lock().await.execute("qom-get", get).await;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let (Ok(report), Ok(now)) = (report, now) else { return MemoryUse::default() };
+        let memory = used(&report, now);
+        self.peak_memory.fetch_max(memory.working_set_bytes.unwrap_or(0), Ordering::Relaxed);
+        memory
     }
 
     /// Returns the highest of the figures so far.
@@ -103,15 +105,21 @@ fn pin(cpus: &Value, cores: &[usize]) -> Result<String, String> {
     Ok(format!("each on its own: CPU {}", places.join(", ")))
 }
 
-/// Returns the used memory of a report of the balloon. Figures that a guest does not have are the highest number.
-fn used(report: &Value, now: Duration) -> Option<u64> {
+/// Returns the memory in a report of the balloon. Figures that a guest does not have are the highest number. What is
+/// available but not free is file cache; a guest that does not know what is available counts it as used.
+fn used(report: &Value, now: Duration) -> MemoryUse {
     let figure = |name: &str| report["stats"][name].as_u64().filter(|bytes| *bytes < u64::MAX);
-    let at = report["last-update"].as_u64().filter(|at| *at > 0)?;
-    if now.as_secs().abs_diff(at) > FRESH.as_secs() {
-        return None;
+    let at = report["last-update"].as_u64().filter(|at| *at > 0);
+    if at.is_none_or(|at| now.as_secs().abs_diff(at) > FRESH.as_secs()) {
+        return MemoryUse::default();
     }
-    let free = figure("stat-available-memory").or_else(|| figure("stat-free-memory"))?;
-    figure("stat-total-memory")?.checked_sub(free)
+    let (available, free) = (figure("stat-available-memory"), figure("stat-free-memory"));
+    let without = |free: Option<u64>| figure("stat-total-memory")?.checked_sub(free?);
+    MemoryUse {
+        working_set_bytes: without(available.or(free)),
+        held_bytes: without(available),
+        file_cache_bytes: available.zip(free).and_then(|(available, free)| available.checked_sub(free)),
+    }
 }
 
 #[cfg(test)]
@@ -123,12 +131,15 @@ mod tests {
         let report = |stats: Value, at: u64| json!({"stats": stats, "last-update": at});
         let stats = json!({"stat-total-memory": 100, "stat-available-memory": 60, "stat-free-memory": 50});
         let now = Duration::from_secs(1_000);
-        assert_eq!(used(&report(stats.clone(), 1_000), now), Some(40));
-        assert_eq!(used(&report(stats.clone(), 994), now), None, "too old");
-        assert_eq!(used(&report(stats, 0), now), None, "no report yet");
+        let expected = MemoryUse { working_set_bytes: Some(40), held_bytes: Some(40), file_cache_bytes: Some(10) };
+        assert_eq!(used(&report(stats.clone(), 1_000), now), expected);
+        let unknown = MemoryUse::default();
+        assert_eq!(used(&report(stats.clone(), 994), now), unknown, "too old");
+        assert_eq!(used(&report(stats, 0), now), unknown, "no report yet");
         let old = json!({"stat-total-memory": 100, "stat-available-memory": u64::MAX, "stat-free-memory": 50});
-        assert_eq!(used(&report(old, 1_000), now), Some(50), "an old kernel");
-        assert_eq!(used(&report(json!({}), 1_000), now), None);
+        let with_cache = MemoryUse { working_set_bytes: Some(50), ..unknown };
+        assert_eq!(used(&report(old, 1_000), now), with_cache, "an old kernel");
+        assert_eq!(used(&report(json!({}), 1_000), now), unknown);
     }
 
     #[test]
