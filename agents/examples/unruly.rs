@@ -88,6 +88,7 @@ fn serve(mut stream: TcpStream, manner: &str) {
                     exit(4);
                 }
                 "hungry" => eat(),
+                "filing" => file(),
                 _ => {}
             }
         }
@@ -98,10 +99,11 @@ fn serve(mut stream: TcpStream, manner: &str) {
         let status = if fails { "500 Internal Server Error" } else { "200 OK" };
         let body = match manner {
             "fickle" if count >= TURN => "sorry",
+            "excusing" if count >= TURN => "sorry, the database is gone",
             "various" if count.is_multiple_of(2) => "other",
             _ => "hello",
         };
-        let head = format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\n\r\n");
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
         // Without TCP_NODELAY a second part waits until the client has acknowledged the first.
         let parts = if manner == "halting" { vec![head, body.to_owned()] } else { vec![head + body] };
         if parts.iter().any(|part| stream.write_all(part.as_bytes()).is_err()) {
@@ -142,6 +144,20 @@ fn eat() -> ! {
             eprintln!("not stopped at 2 GiB");
             exit(5);
         }
+    }
+}
+
+/// Writes 32 MiB into a file and reads them twice, so that the kernel keeps them as files in use.
+fn file() {
+    let path = std::path::Path::new(&std::env::var_os("HOME").expect("a home")).join("file");
+    let mut file = std::fs::File::create(&path).expect("a file");
+    for _ in 0..32 {
+        file.write_all(&[7; 1 << 20]).expect("written");
+    }
+    for _ in 0..2 {
+        let mut file = std::fs::File::open(&path).expect("a file");
+        let mut part = vec![0; 1 << 20];
+        while std::io::Read::read(&mut file, &mut part).expect("read") > 0 {}
     }
 }
 

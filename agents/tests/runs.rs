@@ -14,7 +14,7 @@ use brewbench_agent::sandbox::cage::user;
 use brewbench_wire::job::{Job, Size};
 use brewbench_wire::load::{Closed, Form, Load, Open, Stage};
 use brewbench_wire::messages::Finding;
-use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::outcome::{Cause, Conditions, Ended, Outcome};
 use brewbench_wire::run_spec::RunSpec;
 use brewbench_wire::target::TargetKind;
 use brewbench_wire::{Phase, RunId, now_ms};
@@ -304,17 +304,33 @@ async fn a_worker_replaced_during_the_measurement_is_detected() {
 #[tokio::test]
 async fn a_response_that_differs_after_the_load_is_described() {
     let Some(bench) = Bench::new("fickle").await else { return };
-    let sentences = [
-        ("fickle", "the body of GET / has 5 bytes and starts with \"sorry\", not 5 bytes that start with \"hello\""),
-        ("breaking", "GET / returned status 500, expected 200"),
-        ("various", ""),
+    const VERIFY: &str = "[verify]\npath = \"/\"\ncontains = \"hello\"";
+    // Kept in what the manifest verifies and in type and length, a text may change.
+    let cases = [
+        (
+            "fickle",
+            "",
+            "",
+            Some("the body of GET / has 5 bytes and starts with \"sorry\", not 5 bytes that start with \"hello\""),
+        ),
+        ("fickle", VERIFY, "the body of GET / does not contain \"hello\"; it starts with \"sorry\"", None),
+        (
+            "excusing",
+            "",
+            "the body of GET / has 27 bytes and starts with \"sorry, the database is gone\", not 5 bytes that start with \
+             \"hello\"",
+            None,
+        ),
+        ("breaking", "", "GET / returned status 500, expected 200", None),
+        ("various", "", "", None),
+        ("good", VERIFY, "", Some("")),
     ];
     // At most 50 requests in the warm-up, which is long enough to detect time-dependent responses, then 150 more.
     let script = "import http from 'k6/http'; import { sleep } from 'k6';
         export const options = { vus: 1, iterations: 150 };
         export default function () { http.get(__ENV.BASE_URL); sleep(0.022); }";
-    for (manner, sentence) in sentences {
-        bench.offer(manner, "");
+    for (manner, tables, of_kind, of_text) in cases {
+        bench.offer(manner, tables);
         let slow = Job {
             scenario: scenario(script),
             spec: RunSpec { load: Some(Load::Script), warm_up_s: Some(1.1), ..job(manner).spec },
@@ -322,7 +338,8 @@ async fn a_response_that_differs_after_the_load_is_described() {
         };
         let outcome = run(&bench, &slow).await;
         assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
-        assert_eq!(outcome.conditions.response_change.as_deref(), Some(sentence), "{manner}");
+        let Conditions { response_change, response_text_change, .. } = outcome.conditions;
+        assert_eq!((response_change.as_deref(), response_text_change.as_deref()), (Some(of_kind), of_text), "{manner}");
     }
 }
 

@@ -168,10 +168,9 @@ impl RunResources {
 
     /// Reads the memory of the target, which has had no load yet.
     pub(super) async fn note_idle_memory(&self, conditions: &mut Conditions) {
-        conditions.idle_memory_bytes = match self.target.as_ref().and_then(Running::source) {
-            Some(target) => target.consumption().await.memory_bytes,
-            None => None,
-        };
+        let Some(target) = self.target.as_ref().and_then(Running::source) else { return };
+        let idle = target.consumption().await;
+        (conditions.idle_memory_bytes, conditions.idle_held_memory_bytes) = (idle.memory_bytes, idle.held_memory_bytes);
     }
 
     /// Warms up, if the job requests it. A host records its usage during the warm-up.
@@ -293,7 +292,8 @@ impl RunResources {
         }
         if let Some(serving) = serving {
             let conditions = &mut record.outcome.conditions;
-            conditions.response_change = Some(serving.known.change().await);
+            let change = serving.known.change().await;
+            (conditions.response_change, conditions.response_text_change) = (Some(change.of_kind), change.of_text);
             conditions.response_head_bytes = serving.known.head_bytes();
         }
         if has_load {

@@ -19,8 +19,12 @@ const AFTERWARDS: Duration = Duration::from_secs(5);
 /// The most paths that are requested to count the bytes of their headers.
 const MAX_PATHS: usize = 8;
 
-/// A response that was constant for less than this may still depend on the time.
+/// A text that was constant for less than this may still depend on the time.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
+
+/// Bodies whose lengths differ by a larger factor are of different kinds, such as a page and an error. An empty body is
+/// a kind of its own.
+const SAME_LENGTH: usize = 2;
 
 /// The response of a target before the load.
 #[derive(Debug)]
@@ -28,8 +32,8 @@ pub struct ReferenceResponse {
     at: Endpoint,
     request: Verify,
     limit: Duration,
-    /// The response, if it was the same each time so far.
-    constant: Option<Answer>,
+    /// The last response, if it was of the same kind each time so far.
+    known: Option<Answer>,
     since: Instant,
     verified_at: Instant,
     /// Bytes before the body, if they were as many each time, or by what the load requests.
@@ -38,8 +42,8 @@ pub struct ReferenceResponse {
 
 impl ReferenceResponse {
     /// Sends the request that the manifest verifies, or else the one for readiness. It is sent twice, and again by
-    /// [`Self::confirm`], because a response that varies can't be compared with a later one. The error describes how a
-    /// response differs from the manifest.
+    /// [`Self::confirm`], because what varies can't be compared with a later response. The error describes how a response
+    /// differs from the manifest.
     pub async fn learn(at: Endpoint, manifest: &Manifest) -> Result<Self, String> {
         let Manifest { ready, verify, .. } = manifest;
         let request =
@@ -49,15 +53,14 @@ impl ReferenceResponse {
         let response = ready::ask(&at, &request, limit).await?;
         let (first, mut head_bytes) = (Answer::from_response(&response), response.head_bytes);
         let verified_at = Instant::now();
-        let constant = if begun.elapsed() <= REPEAT_LIMIT {
+        let known = if begun.elapsed() <= REPEAT_LIMIT {
             let response = ready::ask(&at, &request, limit).await?;
             head_bytes = head_bytes.filter(|_| head_bytes == response.head_bytes);
-            let second = Answer::from_response(&response);
-            (first == second).then_some(second)
+            first.and(Answer::from_response(&response))
         } else {
             None
         };
-        Ok(Self { at, request, limit: limit.min(AFTERWARDS), constant, since: begun, verified_at, head_bytes })
+        Ok(Self { at, request, limit: limit.min(AFTERWARDS), known, since: begun, verified_at, head_bytes })
     }
 
     /// Counts the bytes before the body again: of the paths that the load requests, by their share of its requests. Other
@@ -96,26 +99,39 @@ impl ReferenceResponse {
         self.verified_at
     }
 
-    /// Repeats the request right before the measurement: only a response that was constant for a while, including the
-    /// warm-up, can be compared with the one after it. Also counts the headers of the paths that the load requests.
+    /// Repeats the request right before the measurement: only what was constant for a while, including the warm-up, can
+    /// be compared with the response after it. Also counts the headers of the paths that the load requests.
     pub async fn confirm(&mut self, paths: &BTreeMap<String, u64>) {
         self.count_heads(paths).await;
-        let Some(before) = self.constant.take().filter(|_| self.since.elapsed() >= LONG_ENOUGH) else { return };
+        let Some(before) = self.known.take() else { return };
+        if self.since.elapsed() < LONG_ENOUGH {
+            self.known = Some(Answer { digest: None, ..before });
+            return;
+        }
         let now = ready::ask(&self.at, &self.request, REPEAT_LIMIT).await;
-        self.constant = now.ok().map(|response| Answer::from_response(&response)).filter(|now| *now == before);
+        self.known = now.ok().and_then(|response| before.and(Answer::from_response(&response)));
     }
 
-    /// Describes how the response differs now, as the end of a sentence; empty if it does not.
-    pub async fn change(&self) -> String {
-        let Self { at, request, limit, constant, .. } = self;
+    /// Compares the response now with those before the load.
+    pub async fn change(&self) -> Change {
+        let Self { at, request, limit, known, .. } = self;
         match ready::ask(at, request, *limit).await {
             Ok(response) => {
                 let now = Answer::from_response(&response);
-                constant.as_ref().and_then(|before| before.difference(&request.path, &now)).unwrap_or_default()
+                known.as_ref().map_or_else(Change::default, |before| before.change(&request.path, &now))
             }
-            Err(fault) => fault,
+            Err(of_kind) => Change { of_kind, of_text: None },
         }
     }
+}
+
+/// How a response differs from those before the load: ends of sentences, empty if it does not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// In what the manifest verifies, in its content type, its server, or greatly in its length.
+    pub of_kind: String,
+    /// In its text only; `None` if that is unknown, because it varied before the load.
+    pub of_text: Option<String>,
 }
 
 /// The compared parts of a response. The status is that of the manifest, or it would have been rejected.
@@ -124,7 +140,10 @@ struct Answer {
     content_type: String,
     /// Another program may have taken over, behind a URL or a port.
     server: String,
-    digest: [u8; 32],
+    /// Digest of the body; `None` if it varied.
+    digest: Option<[u8; 32]>,
+    /// Length of the body without its numbers.
+    length: usize,
     bytes: usize,
     start: String,
 }
@@ -133,25 +152,47 @@ impl Answer {
     fn from_response(response: &Response) -> Self {
         let Response { content_type, server, head_bytes: _, body } = response;
         let start = String::from_utf8_lossy(&body[..body.len().min(200)]).chars().take(60).collect();
-        let digest = Sha256::digest(without_numbers(body)).into();
-        Self { content_type: content_type.clone(), server: server.clone(), digest, bytes: body.len(), start }
+        let plain = without_numbers(body);
+        let (digest, length) = (Some(Sha256::digest(&plain).into()), plain.len());
+        Self { content_type: content_type.clone(), server: server.clone(), digest, length, bytes: body.len(), start }
     }
 
-    fn difference(&self, path: &str, now: &Self) -> Option<String> {
-        let Self { content_type, server, digest, bytes, start } = self;
+    /// Returns what a later response has in common with this one; `None` if it is of another kind.
+    fn and(&self, next: Self) -> Option<Self> {
+        let digest = self.digest.filter(|digest| next.digest == Some(*digest));
+        self.of_other_kind("", &next).is_none().then_some(Self { digest, ..next })
+    }
+
+    fn change(&self, path: &str, now: &Self) -> Change {
+        match self.of_other_kind(path, now) {
+            Some(of_kind) => Change { of_kind, of_text: None },
+            None => {
+                let is_same = self.digest.map(|digest| now.digest == Some(digest));
+                let of_text = is_same.map(|is_same| if is_same { String::new() } else { self.other_body(path, now) });
+                Change { of_kind: String::new(), of_text }
+            }
+        }
+    }
+
+    /// Describes how a response is of another kind.
+    fn of_other_kind(&self, path: &str, now: &Self) -> Option<String> {
+        let Self { content_type, server, length, .. } = self;
         if *content_type != now.content_type {
             return Some(format!("GET {path} has content type {:?}, not {content_type:?}", now.content_type));
         }
         if *server != now.server {
             return Some(format!("GET {path} is answered by server {:?}, not {server:?}", now.server));
         }
-        (*digest != now.digest).then(|| {
-            let (length, beginning) = (now.bytes, &now.start);
-            format!(
-                "the body of GET {path} has {length} bytes and starts with {beginning:?}, \
-                 not {bytes} bytes that start with {start:?}"
-            )
-        })
+        let (short, long) = (now.length.min(*length), now.length.max(*length));
+        (long > short.saturating_mul(SAME_LENGTH)).then(|| self.other_body(path, now))
+    }
+
+    fn other_body(&self, path: &str, now: &Self) -> String {
+        let (Self { bytes, start, .. }, Self { bytes: length, start: beginning, .. }) = (self, now);
+        format!(
+            "the body of GET {path} has {length} bytes and starts with {beginning:?}, \
+             not {bytes} bytes that start with {start:?}"
+        )
     }
 }
 
@@ -200,7 +241,7 @@ mod tests {
             at: Endpoint::remote(&server().await, ready::client().expect("a client")),
             request: Verify { path: "/".to_owned(), status: 200, contains: None },
             limit: AFTERWARDS,
-            constant: None,
+            known: None,
             since: now,
             verified_at: now,
             head_bytes: Some(7),
@@ -223,19 +264,42 @@ mod tests {
         Answer::from_response(&Response { content_type, server, head_bytes: None, body })
     }
 
+    /// Compares bodies of the same content type, and returns the changes of kind and of text.
+    fn changed(before: &str, now: &str) -> (String, Option<String>) {
+        let Change { of_kind, of_text } = answer("text/plain", before).change("/x", &answer("text/plain", now));
+        (of_kind, of_text)
+    }
+
     #[test]
-    fn a_difference_is_described_and_numbers_are_ignored() {
-        let before = answer("text/plain", "served 9 times, up 10.5 s");
-        assert_eq!(before.difference("/x", &answer("text/plain", "served 123456 times, up 40.25 s")), None);
-        let difference = before.difference("/x", &answer("text/plain", "overloaded")).expect("a difference");
+    fn a_change_is_described_and_numbers_are_ignored() {
+        const SERVED: &str = "served 9 times, up 10.5 s";
+        assert_eq!(changed(SERVED, "served 123456 times, up 40.25 s"), (String::new(), Some(String::new())));
+        let (of_kind, of_text) = changed(SERVED, "overloaded");
         let expected = "the body of GET /x has 10 bytes and starts with \"overloaded\", \
                         not 25 bytes that start with \"served 9 times, up 10.5 s\"";
-        assert_eq!(difference, expected);
-        let html = answer("text/html", "served 9 times, up 10.5 s");
-        let difference = before.difference("/x", &html).expect("a difference");
-        assert_eq!(difference, "GET /x has content type \"text/html\", not \"text/plain\"");
-        let other = Answer { server: "Caddy".to_owned(), ..answer("text/plain", "served 9 times, up 10.5 s") };
-        let difference = before.difference("/x", &other).expect("a difference");
-        assert_eq!(difference, "GET /x is answered by server \"Caddy\", not \"nginx\"");
+        assert_eq!((of_kind.as_str(), of_text), (expected, None));
+        let before = answer("text/plain", SERVED);
+        let change = before.change("/x", &answer("text/html", SERVED));
+        assert_eq!(change.of_kind, "GET /x has content type \"text/html\", not \"text/plain\"");
+        let other = Answer { server: "Caddy".to_owned(), ..answer("text/plain", SERVED) };
+        assert_eq!(before.change("/x", &other).of_kind, "GET /x is answered by server \"Caddy\", not \"nginx\"");
+    }
+
+    #[test]
+    fn another_text_of_a_similar_length_is_no_other_kind() {
+        let (of_kind, of_text) =
+            changed("last visit: just now, from 127.0.0.1\n", "last visit: a minute ago, from ::1\n");
+        assert!(of_kind.is_empty() && of_text.is_some_and(|text| text.contains("a minute ago")));
+        assert!(!changed("hello", "").0.is_empty() && !changed("", "hello").0.is_empty(), "an empty body");
+        assert!(changed("12345", "1").0.is_empty(), "counters may grow");
+    }
+
+    #[test]
+    fn what_varies_before_the_load_is_not_compared_after_it() {
+        let (hello, other) = (answer("text/plain", "hello"), answer("text/plain", "other"));
+        let varied = hello.and(other.clone()).expect("the same kind").and(other).expect("the same kind");
+        assert_eq!(varied.change("/x", &hello), Change::default());
+        assert!(!varied.change("/x", &answer("text/plain", "the database is gone")).of_kind.is_empty());
+        assert_eq!(hello.and(answer("text/html", "hello")), None);
     }
 }

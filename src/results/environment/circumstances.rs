@@ -119,9 +119,11 @@ pub fn of_target(conditions: &Conditions) -> Vec<Fact> {
         Some(0) if processes > 1 => format!("{processes} from start to end of the measurement"),
         _ => processes.to_string(),
     });
-    let response = conditions.response_change.as_deref().map(|change| match change {
-        "" => "unchanged".to_owned(),
-        change => change.to_owned(),
+    let text_change = conditions.response_text_change.as_deref().unwrap_or_default();
+    let response = conditions.response_change.as_deref().map(|change| match (change, text_change) {
+        ("", "") => "unchanged".to_owned(),
+        ("", change) => format!("another text: {change}"),
+        (change, _) => change.to_owned(),
     });
     let placement = conditions.placement.map(|placement| on_cores(placement).to_owned());
     let round_trip = conditions.round_trip_ms.map(|ms| format::duration(Some(ms / 1e3)).text().to_owned());
@@ -232,6 +234,8 @@ mod tests {
         };
         let described = |conditions| texts(of_target(&conditions));
         assert_eq!(described(conditions(1, 0, "")), ["target processes: 1", "response after the load: unchanged"]);
+        let text = Conditions { response_text_change: Some("35 bytes".to_owned()), ..conditions(1, 0, "") };
+        assert_eq!(described(text)[1], "response after the load: another text: 35 bytes");
         assert_eq!(
             described(conditions(4, 1, "another status")),
             [

@@ -40,7 +40,7 @@ pub struct RunEnvironment {
     pub facts: BTreeMap<String, String>,
     /// Conditions that the agent observed; null if unknown. Of the machine: `idle_wait`, `clock_jump_ms`, `core_use`,
     /// `network`, `generator_quota`. Of the target: `round_trip_ms`, `processes`, `processes_gone`, `response_change`,
-    /// `response_head_bytes`, `placement`, `shares_cores`, `counters`.
+    /// `response_text_change`, `response_head_bytes`, `placement`, `shares_cores`, `counters`.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
     /// Environments of the generators of a distributed run, in the order of their segments.

@@ -18,6 +18,10 @@ pub(super) fn judge(context: &Context<'_>, reasons: &mut Vec<Reason>) {
         let text = format!("the target's response changed during the load: {change}");
         reasons.push(Reason::new("response_changed", Verdict::Invalid, text));
     }
+    if let Some(change) = context.conditions.response_text_change.as_deref().filter(|change| !change.is_empty()) {
+        let text = format!("the text of the target's response changed during the load: {change}");
+        reasons.push(Reason::note("response_text_changed", text));
+    }
     let missing = |fault: &String| Reason::new("profile_missing", Verdict::Suspect, format!("no profile: {fault}"));
     reasons.extend(context.profile_faults.iter().map(missing));
 }

@@ -15,6 +15,10 @@ fn the_targets_behaviour_is_judged() {
     fine(&answer(""));
     let changed = only(&answer("status 500 instead of 200"), "response_changed", Verdict::Invalid);
     assert!(changed.text.ends_with("status 500 instead of 200"));
+    let text = |text: &str| with(|case| case.conditions.response_text_change = Some(text.to_owned()));
+    fine(&text(""));
+    let note = only(&text("35 bytes, not 39"), "response_text_changed", Verdict::Valid);
+    assert!(note.is_note() && note.text.ends_with("35 bytes, not 39"), "{note:?}");
 }
 
 #[test]
