@@ -43,8 +43,10 @@ pub enum Metric {
     ErrorRate,
     /// CPU time of the target per request, ms.
     CpuMs,
-    /// Peak memory of the target, bytes.
+    /// Peak of the memory that the target held, bytes.
     Memory,
+    /// Peak of the target's working set, bytes.
+    WorkingSet,
     /// Bytes received per second.
     ReceivedPerS,
     /// Context switches per request because threads of the target waited.
@@ -65,8 +67,10 @@ pub enum Metric {
     ThrottledShare,
     /// Time from starting the target's process to its first verified response, milliseconds.
     Startup,
-    /// Memory of the target after the idle wait, before any load, bytes.
+    /// Memory that the target held after the idle wait, before any load, bytes.
     IdleMemory,
+    /// Peak of the target's file cache, bytes.
+    FileCache,
     /// Requests in the measured phase.
     Requests,
     /// Failed requests.
@@ -99,7 +103,7 @@ const LATENCY: MetricDef = MetricDef {
 };
 
 /// All metrics in the order of [`Metric`]. Compared metrics come first, in the order of their columns.
-pub const METRICS: [MetricDef; 27] = [
+pub const METRICS: [MetricDef; 29] = [
     MetricDef {
         metric: Metric::Rps,
         key: "rps",
@@ -248,6 +252,23 @@ pub const METRICS: [MetricDef; 27] = [
         is_recorded: true,
         unit: Unit::Bytes,
         role: Role::Judged,
+        sql: "held_memory_bytes",
+        index: Some("run_by_held_memory"),
+        get: |figures| figures.held_memory_bytes.map(|bytes| bytes as f64),
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::WorkingSet,
+        key: "working_set",
+        list_key: Some("working_set"),
+        head: "working set",
+        name: "working set",
+        title: "Working set of the target",
+        is_latency: false,
+        is_recorded: true,
+        unit: Unit::Bytes,
+        // It depends on how often files are used, and is all that runs before protocol 26 and other sources know.
+        role: Role::Compared,
         sql: "target_memory_bytes",
         index: Some("run_by_memory"),
         get: |figures| figures.target_memory_bytes.map(|bytes| bytes as f64),
@@ -317,8 +338,25 @@ pub const METRICS: [MetricDef; 27] = [
         is_latency: false,
         is_recorded: true,
         role: Role::Listed,
-        sql: "(figures ->> 'idle_memory_bytes')",
-        get: |figures| figures.idle_memory_bytes.map(|bytes| bytes as f64),
+        sql: "(figures ->> 'idle_held_memory_bytes')",
+        get: |figures| figures.idle_held_memory_bytes.map(|bytes| bytes as f64),
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::FileCache,
+        key: "file_cache",
+        list_key: Some("file_cache"),
+        head: "file cache",
+        name: "file cache",
+        title: "File cache of the target",
+        unit: Unit::Bytes,
+        // The kernel keeps files as long as nothing else needs the memory.
+        better: None,
+        is_latency: false,
+        is_recorded: true,
+        role: Role::Listed,
+        sql: "(figures ->> 'file_cache_bytes')",
+        get: |figures| figures.file_cache_bytes.map(|bytes| bytes as f64),
         ..LATENCY
     },
     MetricDef {

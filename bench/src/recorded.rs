@@ -62,7 +62,7 @@ async fn cells(connection: &mut SqliteConnection, name: &str, count: u32) -> any
              json_object('requests', 300000, 'failed', 0, 'error_rate', 0, 'rps', 10000 + i * 7919 % 101, 'measured_s', 30,
                  'avg_ms', 1 + i * 7919 % 101 / 1000.0, 'min_ms', 0.1, 'p50_ms', 0.9 + i * 7919 % 101 / 1000.0, 'p90_ms', 2,
                  'p95_ms', 3, 'p99_ms', 9 + i * 7919 % 101 / 100.0, 'p999_ms', 15, 'max_ms', 30,
-                 'cpu_ms_per_request', 0.1, 'target_memory_bytes', 20000000 + i)
+                 'cpu_ms_per_request', 0.1, 'held_memory_bytes', 20000000 + i)
          from n",
     )
     .bind(count)
@@ -92,7 +92,7 @@ fn series() -> Packed {
         ..Second::default()
     };
     let consumption =
-        |cpu_us| Consumption { cpu_us: Some(cpu_us), memory_bytes: Some(20 << 20), ..Consumption::default() };
+        |cpu_us| Consumption { cpu_us: Some(cpu_us), held_memory_bytes: Some(20 << 20), ..Consumption::default() };
     let usage = |number: i32| Usage {
         at_ms: number * 1_000,
         target: consumption(990_000),

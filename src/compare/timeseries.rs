@@ -65,7 +65,7 @@ impl Point {
         (self.sampled_s > 0.0).then(|| self.cpu_us / 1e6 / self.sampled_s)
     }
 
-    /// Mean memory of the target over the samples, in bytes.
+    /// Mean memory that the target held over the samples, in bytes.
     pub fn memory_bytes(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.memory_bytes / f64::from(self.samples))
     }
@@ -133,7 +133,7 @@ fn add_usage(moments: &mut BTreeMap<u32, Point>, window: &Window, step_s: u32) {
             moment.cpu_us += cpu_us as f64;
             moment.sampled_s += f64::from(until_ms.saturating_sub(from_ms)) / 1_000.0;
         }
-        if let Some(bytes) = pair[1].target.memory_bytes {
+        if let Some(bytes) = pair[1].target.held_memory_bytes {
             moment.memory_bytes += bytes as f64;
             moment.samples += 1;
         }
@@ -183,7 +183,7 @@ pub(super) mod tests {
         assert_eq!(one.moments.len(), 10);
         let third = &one.moments[2];
         assert_eq!((third.at_s, third.rps(), third.cores()), (3.0, Some(300.0), Some(0.5)));
-        assert_eq!(third.memory_bytes(), Some(f64::from(1 << 20)));
+        assert_eq!(third.memory_bytes(), Some(f64::from(1 << 19)));
         assert_eq!(third.latencies.total(), 5 * 299);
         assert_eq!(one.latencies.total(), 5 * (100 * 55 - 10));
     }

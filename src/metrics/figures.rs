@@ -46,7 +46,13 @@ pub struct Figures {
     /// CPU time of the target per request in the measured phase, ms.
     #[serde(default)]
     pub cpu_ms_per_request: Option<f64>,
-    /// Peak memory of the target in the measured phase, bytes.
+    /// Peak of the memory that the target held in the measured phase, without file cache, bytes; null before protocol 26.
+    #[serde(default)]
+    pub held_memory_bytes: Option<u64>,
+    /// Peak of its file cache, bytes; null before protocol 26.
+    #[serde(default)]
+    pub file_cache_bytes: Option<u64>,
+    /// Peak of its working set, bytes: memory in use with the file cache that was used recently.
     #[serde(default)]
     pub target_memory_bytes: Option<u64>,
     /// Share of the measured phase in which the target was CPU throttled, 0 to 1.
@@ -55,7 +61,10 @@ pub struct Figures {
     /// Time from starting the target's process to its first verified response, milliseconds.
     #[serde(default)]
     pub startup_ms: Option<f64>,
-    /// Memory of the target after the idle wait, before any load, bytes.
+    /// Memory that the target held after the idle wait, before any load, bytes; null before protocol 26.
+    #[serde(default)]
+    pub idle_held_memory_bytes: Option<u64>,
+    /// Its working set then, bytes.
     #[serde(default)]
     pub idle_memory_bytes: Option<u64>,
     /// Bytes received in the measured phase.

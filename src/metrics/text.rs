@@ -49,8 +49,12 @@ impl Metric {
             Self::ErrorRate => "Failed requests divided by all requests; k6 reports it as http_req_failed.",
             Self::CpuMs => "CPU time of all processes of the target in the measured phase, divided by the requests.",
             Self::Memory => {
-                "The most memory that the target had in use, sampled once a second, without what the kernel can \
-                 reclaim at once."
+                "The most memory that the target held, sampled once a second: anonymous and shared memory, and that of \
+                 the kernel for it, without file cache."
+            }
+            Self::WorkingSet => {
+                "The most memory that the target had in use, sampled once a second, with the files in the cache that \
+                 were used more than once."
             }
             Self::ReceivedPerS => {
                 "Bytes of responses received per second of the measured phase. It follows from the responses, so \
@@ -81,7 +85,13 @@ impl Metric {
                 "Time from starting the target's process to its first verified response. The agent asks every \
                  millisecond at first; the interval grows to 1 % of the time waited, up to 10 ms."
             }
-            Self::IdleMemory => "Memory of the target after the idle wait, before the warm-up; counted as memory is.",
+            Self::IdleMemory => {
+                "Memory that the target held after the idle wait, before the warm-up; counted as memory is."
+            }
+            Self::FileCache => {
+                "The most file cache of the target, sampled once a second: files that it has read or written, which the \
+                 kernel keeps while nothing else needs the memory."
+            }
             Self::Requests => "All requests of the measured phase, failed ones included.",
             Self::Failed => "Requests of the measured phase that the load generator counted as failed.",
             Self::MinMs => "The latency of the fastest request of the measured phase, failed ones included.",

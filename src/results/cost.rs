@@ -1,6 +1,6 @@
 //! What requests cost: the target's resource use during the measurement. Pure.
 
-use brewbench_wire::series::Series;
+use brewbench_wire::series::{Consumption, Series};
 
 use super::verdict::{
     input::{Execution, StoredSeries},
@@ -14,7 +14,9 @@ pub fn add(figures: &mut Figures, execution: &Execution) {
         add_sampled(figures, series, execution.target_cores());
     }
     let conditions = &execution.evidence.conditions;
-    (figures.startup_ms, figures.idle_memory_bytes) = (conditions.startup_ms, conditions.idle_memory_bytes);
+    figures.startup_ms = conditions.startup_ms;
+    figures.idle_memory_bytes = conditions.idle_memory_bytes;
+    figures.idle_held_memory_bytes = conditions.idle_held_memory_bytes;
     if let Some(counters) = &conditions.counters {
         figures.counters = PerRequest::new(counters, figures.requests);
     }
@@ -32,7 +34,10 @@ fn add_sampled(figures: &mut Figures, series: &Series, cores: Option<f64>) {
     let cpu_us = sum(usage.iter().skip(1).map(|sample| sample.target.cpu_us).collect());
     let requests = figures.requests.filter(|requests| *requests > 0);
     figures.cpu_ms_per_request = cpu_us.zip(requests).map(|(us, requests)| us as f64 / 1_000.0 / requests as f64);
-    figures.target_memory_bytes = usage.iter().filter_map(|sample| sample.target.memory_bytes).max();
+    let most = |of: fn(&Consumption) -> Option<u64>| usage.iter().filter_map(|sample| of(&sample.target)).max();
+    figures.held_memory_bytes = most(|used| used.held_memory_bytes);
+    figures.file_cache_bytes = most(|used| used.file_cache_bytes);
+    figures.target_memory_bytes = most(|used| used.memory_bytes);
     figures.throttled_share = throttled.map(|((us, ms), cores)| throttled_share(us as f64, ms * 1_000.0, cores));
 }
 
@@ -48,16 +53,25 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_is_summed_and_peak_memory_counts() {
+    fn cpu_time_is_summed_and_the_most_memory_counts() {
         let figures = Figures {
             requests: Some(1_000),
             cpu_ms_per_request: Some(5.0),
+            held_memory_bytes: Some(1 << 19),
+            file_cache_bytes: Some(1 << 21),
             target_memory_bytes: Some(1 << 20),
             throttled_share: Some(0.0),
             ..Figures::default()
         };
         assert_eq!(sampled(&rising(), Some(1.0)), figures);
-        assert_eq!(sampled(&rising(), None), Figures { throttled_share: None, ..figures });
+        assert_eq!(sampled(&rising(), None), Figures { throttled_share: None, ..figures.clone() });
+        // Before protocol 26, an agent knew the working set only.
+        let mut old = rising();
+        for sample in &mut old.measured.as_mut().expect("seconds").usage {
+            (sample.target.held_memory_bytes, sample.target.file_cache_bytes) = (None, None);
+        }
+        let only = Figures { held_memory_bytes: None, file_cache_bytes: None, ..figures };
+        assert_eq!(sampled(&old, Some(1.0)), only);
     }
 
     #[test]
@@ -77,7 +91,8 @@ mod tests {
         let unknown = Figures { requests: Some(1_000), ..Figures::default() };
         let mut series = rising();
         series.measured.as_mut().expect("seconds").usage[4].target.cpu_us = None;
-        assert_eq!(sampled(&series, None), Figures { target_memory_bytes: Some(1 << 20), ..unknown.clone() });
+        let figures = sampled(&series, None);
+        assert_eq!((figures.cpu_ms_per_request, figures.held_memory_bytes), (None, Some(1 << 19)));
         series.measured = None;
         assert_eq!(sampled(&series, Some(1.0)), unknown);
     }
@@ -87,7 +102,7 @@ mod tests {
         for requests in [None, Some(0)] {
             let mut figures = Figures { requests, ..Figures::default() };
             add_sampled(&mut figures, &rising(), None);
-            assert_eq!((figures.cpu_ms_per_request, figures.target_memory_bytes), (None, Some(1 << 20)));
+            assert_eq!((figures.cpu_ms_per_request, figures.held_memory_bytes), (None, Some(1 << 19)));
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn finished(target: &str, repetition: u32) -> Run {
             p999_ms: Some(20.0),
             max_ms: Some(30.0),
             cpu_ms_per_request: Some(0.1),
-            target_memory_bytes: Some(20 << 20),
+            held_memory_bytes: Some(20 << 20),
             measured_s: Some(10.0),
             ..Figures::default()
         },

@@ -151,7 +151,7 @@ fn run(day: usize, place: usize, repetition: usize, factor: f64, fate: Fate) -> 
         "phase": "finished", "verdict": verdict, "reasons": [], "agent": "rack", "generators": [],
         "requests": requests, "failed": 0, "error_rate": if place == 1 { 0.0001 * factor } else { 0.0 },
         "rps": 10_000.0 * factor, "p50_ms": present * 4.0 / factor, "p99_ms": 16.0 / factor,
-        "cpu_ms_per_request": present * 0.1 * factor.sqrt(), "target_memory_bytes": 30_000_000,
+        "cpu_ms_per_request": present * 0.1 * factor.sqrt(), "held_memory_bytes": 30_000_000,
         "created_by": "test", "queued_at_ms": at, "phase_at_ms": at, "started_at_ms": at,
     });
     serde_json::from_value(run).expect("a run")

@@ -566,10 +566,12 @@ async fn start_up_time_and_idle_memory_are_metrics_even_without_samples() {
     let job = agent.job().await;
     let mut result = outcome(&job, &good());
     result.conditions.startup_ms = Some(12.5);
-    result.conditions.idle_memory_bytes = Some(3 << 20);
+    result.conditions.idle_memory_bytes = Some(4 << 20);
+    result.conditions.idle_held_memory_bytes = Some(3 << 20);
     agent.end(Outcome { series: None, ..result }).await;
     assert_eq!(user.run(&id).await["startup_ms"], 12.5);
-    assert_eq!(user.run(&id).await["idle_memory_bytes"], 3 << 20);
+    let run = user.run(&id).await;
+    assert_eq!((&run["idle_memory_bytes"], &run["idle_held_memory_bytes"]), (&json!(4 << 20), &json!(3 << 20)));
     let sorted = user.get("/api/v1/runs?sort=startup").await.ok().json();
     assert_eq!(sorted["runs"][0]["id"], id.as_str());
     let page = user.in_browser().get("/runs?columns=startup&columns=idle_memory").await.ok().text();
@@ -593,6 +595,46 @@ async fn the_throttled_share_is_stored_exported_and_sortable() {
     assert!(csv.lines().next().is_some_and(|head| head.split(',').any(|key| key == "throttled_share")), "{csv}");
     let sorted = user.get("/api/v1/runs?sort=-throttled").await.ok().json();
     assert_eq!(sorted["runs"][0]["id"], id.as_str());
+}
+
+#[tokio::test]
+async fn what_earlier_agents_called_memory_is_never_compared_with_memory_that_is_held() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let mut ids = Vec::new();
+    for (held, cached) in [(None, None), (Some(10 << 20), Some(433 << 20))] {
+        let id = submit_one(&user).await;
+        let job = agent.job().await;
+        let mut series = matching_series(&good()).unpack().expect("a series");
+        for sample in &mut series.measured.as_mut().expect("seconds").usage {
+            sample.target.memory_bytes = Some(443 << 20);
+            (sample.target.held_memory_bytes, sample.target.file_cache_bytes) = (held, cached);
+        }
+        agent.end(Outcome { series: Some(Packed::pack(&series)), ..outcome(&job, &good()) }).await;
+        let run = user.run(&id).await;
+        assert_eq!((&run["held_memory_bytes"], &run["file_cache_bytes"]), (&json!(held), &json!(cached)));
+        assert_eq!(run["target_memory_bytes"], 443 << 20);
+        ids.push(id);
+    }
+    let sorted = user.get("/api/v1/runs?sort=memory").await.ok().json();
+    assert_eq!(sorted["runs"][0]["id"], ids[1].as_str(), "unknown values come last");
+    let csv = user.get(&format!("/api/v1/runs/export?format=csv&runs={}", ids[0])).await.ok().text();
+    for key in ["memory", "working_set", "file_cache"] {
+        assert!(csv.lines().next().is_some_and(|head| head.split(',').any(|name| name == key)), "{csv}");
+    }
+    let shown = as_user(&app, user.secret(), &["run", "show", &ids[0]]).await.ok();
+    assert!(shown.contains("memory MiB      –") && shown.contains("working set MiB 443"), "{shown}");
+    // A trend of memory begins where the figure does, so there is no change from the other one.
+    let list = user.get("/api/v1/trends?target=fast").await.ok().json();
+    let cell = text(&list["trends"][0]["cell"]["id"]);
+    for (metric, values) in [("memory", vec![10.0]), ("working_set", vec![443.0, 443.0])] {
+        let trend = user.get(&format!("/api/v1/trends/fast/{cell}?metric={metric}")).await.ok().json();
+        let points = trend["points"].as_array().expect("points").iter();
+        let mib: Vec<_> = points.map(|point| point["value"].as_f64().expect("a value") / f64::from(1 << 20)).collect();
+        assert_eq!(mib, values, "{trend}");
+        assert_eq!(trend["changes"], json!([]));
+    }
 }
 
 #[tokio::test]

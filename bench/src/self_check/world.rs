@@ -122,7 +122,7 @@ pub fn experiment(name: &str, plan: Plan, at: i64, offset: f64, random: &mut Std
         (|run, log| run.figures.p50_ms = Some(4.0 * log.exp()), -1.0),
         (|run, log| run.figures.p99_ms = Some(16.0 * log.exp()), -1.0),
         (|run, log| run.figures.cpu_ms_per_request = Some(0.1 * log.exp()), -1.0),
-        (|run, log| run.figures.target_memory_bytes = Some(bytes(2e9 * log.exp())), -1.0),
+        (|run, log| run.figures.held_memory_bytes = Some(bytes(2e9 * log.exp())), -1.0),
     ];
     let metrics = if plan.metrics == Metrics::One { 1 } else { set.len() };
     let shared = plan.within.draw(cells.len(), random);

@@ -122,9 +122,15 @@ pub struct SideBody {
     pub cores: Option<f64>,
     /// Share of the time for which its quota throttled it, 0 to 1; null if its number of cores is unknown.
     pub throttled: Option<f64>,
-    /// Memory in use, without memory that the kernel can reclaim at once.
+    /// Working set: memory in use with the file cache that was used recently.
     pub memory_bytes: Option<u64>,
-    /// Peak memory use so far.
+    /// Memory held, without file cache; null before protocol 26.
+    #[serde(default)]
+    pub held_memory_bytes: Option<u64>,
+    /// File cache; null before protocol 26.
+    #[serde(default)]
+    pub file_cache_bytes: Option<u64>,
+    /// Peak memory use so far, file cache included.
     pub peak_memory_bytes: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
@@ -323,7 +329,7 @@ impl UsageBody {
 
 impl SideBody {
     fn new(side: &Consumption, length_s: Option<f64>, cores: Option<f64>) -> Self {
-        let Consumption { cpu_us, throttled_us, memory_bytes, peak_memory_bytes, threads, open_files } = *side;
+        let Consumption { cpu_us, throttled_us, memory_bytes, peak_memory_bytes, threads, open_files, .. } = *side;
         let share = |us: Option<u64>| per(us? as f64 / 1e6, length_s?);
         let throttled = |us: u64| match (us, cores) {
             (0, _) => length_s.map(|_| 0.0),
@@ -334,6 +340,8 @@ impl SideBody {
             cores: share(cpu_us),
             throttled: throttled_us.and_then(throttled),
             memory_bytes,
+            held_memory_bytes: side.held_memory_bytes,
+            file_cache_bytes: side.file_cache_bytes,
             peak_memory_bytes,
             threads,
             open_files,

@@ -5,7 +5,7 @@ use crate::{
     runs::csv,
 };
 
-const HEADER: [&str; 49] = [
+const HEADER: [&str; 53] = [
     "phase",
     "at_s",
     "length_s",
@@ -37,12 +37,16 @@ const HEADER: [&str; 49] = [
     "target_cores",
     "target_throttled",
     "target_memory_bytes",
+    "target_held_memory_bytes",
+    "target_file_cache_bytes",
     "target_peak_memory_bytes",
     "target_threads",
     "target_open_files",
     "generator_cores",
     "generator_throttled",
     "generator_memory_bytes",
+    "generator_held_memory_bytes",
+    "generator_file_cache_bytes",
     "generator_peak_memory_bytes",
     "generator_threads",
     "generator_open_files",
@@ -128,11 +132,18 @@ fn latencies(latency: &LatencyBody) -> [String; 7] {
     [*mean_ms, *p50_ms, *p90_ms, *p95_ms, *p99_ms, *p999_ms, *max_ms].map(word)
 }
 
-fn side(side: Option<&SideBody>) -> [String; 6] {
-    let Some(SideBody { cores, throttled, memory_bytes, peak_memory_bytes, threads, open_files }) = side else {
-        return Default::default();
-    };
-    [word(*cores), word(*throttled), word(*memory_bytes), word(*peak_memory_bytes), word(*threads), word(*open_files)]
+fn side(side: Option<&SideBody>) -> [String; 8] {
+    let number = |of: fn(&SideBody) -> Option<u64>| word(side.and_then(of));
+    [
+        word(side.and_then(|side| side.cores)),
+        word(side.and_then(|side| side.throttled)),
+        number(|side| side.memory_bytes),
+        number(|side| side.held_memory_bytes),
+        number(|side| side.file_cache_bytes),
+        number(|side| side.peak_memory_bytes),
+        number(|side| side.threads),
+        number(|side| side.open_files),
+    ]
 }
 
 fn buckets(latency: &LatencyBody) -> String {

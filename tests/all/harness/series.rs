@@ -82,7 +82,9 @@ fn usage(at_ms: i32) -> Usage {
     let side = |cpu_us, memory| Consumption {
         cpu_us: Some(spent(cpu_us)),
         throttled_us: Some(0),
-        memory_bytes: Some(memory),
+        memory_bytes: Some(memory + (1 << 20)),
+        held_memory_bytes: Some(memory),
+        file_cache_bytes: Some(2 << 20),
         peak_memory_bytes: Some(memory),
         threads: Some(4),
         open_files: Some(20),

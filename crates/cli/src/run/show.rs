@@ -52,6 +52,7 @@ const WIDTH: usize = 16;
 fn details(run: &RunData, RunWithShares { generators, thresholds, .. }: &RunWithShares) -> String {
     use table::{figure, thousands};
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
+    let mib = |bytes: Option<u64>| figure(bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)));
     let mut lines = vec![
         ("id", run.id.to_string()),
         ("target", format!("{} {}", run.spec.target, run.version.as_deref().unwrap_or(""))),
@@ -85,7 +86,9 @@ fn details(run: &RunData, RunWithShares { generators, thresholds, .. }: &RunWith
         ("p99.9 ms", figure(run.figures.p999_ms)),
         ("max ms", figure(run.figures.max_ms)),
         ("CPU ms/request", figure(run.figures.cpu_ms_per_request)),
-        ("memory MiB", figure(run.figures.target_memory_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)))),
+        ("memory MiB", mib(run.figures.held_memory_bytes)),
+        ("file cache MiB", mib(run.figures.file_cache_bytes)),
+        ("working set MiB", mib(run.figures.target_memory_bytes)),
         ("counters", counters::describe(&run.figures).map_or("–".to_owned(), |text| text.replace('\u{a0}', " "))),
         ("warm-up", run.warm_up_text().unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")),
         ("measured s", figure(run.figures.measured_s)),

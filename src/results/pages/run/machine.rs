@@ -1,5 +1,7 @@
 //! The agent's evidence of a run as named facts: machine, sandbox and enforcement. Pure.
 
+use brewbench_wire::target::TargetKind;
+
 use crate::{
     metrics::counters,
     results::{
@@ -51,7 +53,9 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
         facts.push(fact("CPU throttled", text));
     }
     if let Some(peak) = observed.peak_memory_bytes {
-        facts.push(fact("peak memory", memory(peak, run)));
+        // A virtual machine's is that of its guest, without what it can reclaim.
+        let is_guest = run.target_kind == Some(TargetKind::Vm);
+        facts.push(fact(if is_guest { "peak memory" } else { "peak memory with file cache" }, memory(peak, run)));
     }
     if let Some(kills) = observed.oom_kills {
         facts.push(fact("OOM kills", kills.to_string()));
@@ -128,7 +132,7 @@ mod tests {
                 "cores of the load generator: any",
                 "CPU time: 12.50 s",
                 "CPU throttled: never",
-                "peak memory: 1 GiB, 25 % of the machine size",
+                "peak memory with file cache: 1 GiB, 25 % of the machine size",
                 "OOM kills: 2",
             ]
         );

@@ -5,7 +5,7 @@ use brewbench_wire::{reports::summary::Summary, series::Series};
 use crate::results::pages::run::charts;
 use crate::{
     results::series::{
-        model::{SecondBody, SeriesBody, SideCores, UsageBody, limit_points},
+        model::{SecondBody, SeriesBody, SideBody, SideCores, UsageBody, limit_points},
         table,
     },
     runs::model::Run,
@@ -46,7 +46,7 @@ pub struct TimeSeriesRow {
 
 impl RunCharts {
     /// Names and units of the columns.
-    pub const HEADS: [(&'static str, &'static str); 12] = [
+    pub const HEADS: [(&'static str, &'static str); 13] = [
         ("Requests", "1/s"),
         ("Failed", "1/s"),
         ("p50", "ms"),
@@ -58,6 +58,7 @@ impl RunCharts {
         ("CPU of the target", "cores"),
         ("Throttled", "of the time"),
         ("Memory of the target", ""),
+        ("Working set", ""),
         ("CPU of the load generator", "cores"),
     ];
 
@@ -100,6 +101,9 @@ impl RunCharts {
 impl TimeSeriesRow {
     fn new(warm_up: bool, second: &SecondBody, usage: Option<&UsageBody>) -> Self {
         let value = |figure: fn(&UsageBody) -> Option<f64>| format::number(usage.and_then(figure));
+        let bytes = |figure: fn(&SideBody) -> Option<u64>| {
+            format::bytes(usage.and_then(|usage| figure(&usage.target)).map(|bytes| bytes as f64))
+        };
         let latency = &second.succeeded;
         let figures = vec![
             format::number(second.rps),
@@ -112,7 +116,8 @@ impl TimeSeriesRow {
             format::count(second.vus),
             value(|usage| usage.target.cores),
             format::percent(usage.and_then(|usage| usage.target.throttled)),
-            format::bytes(usage.and_then(|usage| usage.target.memory_bytes).map(|bytes| bytes as f64)),
+            bytes(|target| target.held_memory_bytes),
+            bytes(|target| target.memory_bytes),
             value(|usage| usage.generator.cores),
         ];
         Self { warm_up, at: format::number(Some(second.at_s)), figures }
@@ -146,7 +151,7 @@ mod tests {
         assert_eq!(lines.iter().filter(|line| line.warm_up).count(), 2);
         assert!(lines.len() == 12 && lines.iter().all(|line| line.figures.len() == RunCharts::HEADS.len()));
         assert_eq!(lines[11].figures[0].text(), "1,000");
-        assert_eq!(lines[11].figures[11].text(), "–", "the CPU usage of k6 is unknown");
+        assert_eq!(lines[11].figures[12].text(), "–", "the CPU usage of k6 is unknown");
     }
 
     #[test]

@@ -13,7 +13,14 @@ pub(crate) fn rising() -> Series {
     };
     let usage = |number: i32| {
         let cpu_us = Some(if number == 0 { 0 } else { 500_000 });
-        let target = Consumption { cpu_us, throttled_us: Some(0), memory_bytes: Some(1 << 20), ..Default::default() };
+        let target = Consumption {
+            cpu_us,
+            throttled_us: Some(0),
+            memory_bytes: Some(1 << 20),
+            held_memory_bytes: Some(1 << 19),
+            file_cache_bytes: Some(1 << 21),
+            ..Default::default()
+        };
         Usage { at_ms: number * 1_000, target, ..Usage::default() }
     };
     let window = |start_ms, seconds| Window {

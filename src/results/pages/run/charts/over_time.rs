@@ -24,7 +24,7 @@ pub fn load(points: &Points, series: &SeriesBody, mark: Mark) -> Vec<Chart> {
 
 /// Charts of resource usage; none if nothing was sampled.
 pub fn resources(points: &Points, size: Option<&RunSize>, mark: Mark) -> Vec<Chart> {
-    if !points.has(From::Usage, "host.load") && !points.has(From::Usage, "target.memory_bytes") {
+    if !points.has(From::Usage, "host.load") && !points.has(From::Usage, WORKING_SET) {
         return Vec::new();
     }
     vec![cpu(points, size, mark), memory(points, size, mark), machine(points)]
@@ -128,13 +128,24 @@ fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     limit(chart, &curves, points, size.map(RunSize::total_vcpus))
 }
 
+const HELD: &str = "target.held_memory_bytes";
+const FILE_CACHE: &str = "target.file_cache_bytes";
+const WORKING_SET: &str = "target.memory_bytes";
+
 fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let in_mib = |curve: Curve| Curve { unit: MIB, ..curve };
-    let target = [
-        Curve::new("target", mark.role(), "solid", From::Usage, "target.memory_bytes"),
-        Curve::new("target peak", mark.role(), "dot", From::Usage, "target.peak_memory_bytes"),
-    ];
-    let curves: Vec<Curve> = target.into_iter().chain(k6(points, "generator.memory_bytes")).map(in_mib).collect();
+    let curve = |name, dash, figure| Curve::new(name, mark.role(), dash, From::Usage, figure);
+    let is_known = |figure| points.figures(From::Usage, figure).flatten().next().is_some();
+    // Before protocol 26, and from some sources, only the working set is known.
+    let (held, of_generator) = match is_known(HELD) {
+        true => (curve("target", "solid", HELD), "generator.held_memory_bytes"),
+        false => (curve("working set of the target", "solid", WORKING_SET), "generator.memory_bytes"),
+    };
+    let cache = is_known(FILE_CACHE).then(|| curve("file cache of the target", "dash", FILE_CACHE));
+    let peak = curve("target peak, with file cache", "dot", "target.peak_memory_bytes");
+    let most = maximum(points, held.figure, MIB);
+    let target = [held].into_iter().chain(cache).chain([peak]);
+    let curves: Vec<Curve> = target.chain(k6(points, of_generator)).map(in_mib).collect();
     let ceiling = size.map(|size| size.total_memory_bytes() as f64 / MIB);
     let all = curves.iter().flat_map(|curve| points.figures(From::Usage, curve.figure).flatten());
     let all = all.map(|bytes| bytes / MIB).filter(|mib| *mib > 0.0).chain(ceiling);
@@ -147,11 +158,7 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         id: "run-memory",
         title: "Memory",
         unit: format!("MiB{}", scale.note()),
-        label: format!(
-            "Memory of {} over time in MiB: {}",
-            describe_owners(&curves),
-            maximum(points, "target.memory_bytes", MIB)
-        ),
+        label: format!("Memory of {} over time in MiB: {most}", describe_owners(&curves)),
     };
     limit(curves::chart(head, points, &curves, y), &curves, points, ceiling)
 }
