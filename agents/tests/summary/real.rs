@@ -4,7 +4,9 @@
 
 use brewbench_wire::reports::protocol::Protocol;
 use brewbench_wire::reports::read::parse;
-use brewbench_wire::reports::summary::{Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold};
+use brewbench_wire::reports::summary::{
+    Check, Contains, Figures, Kind, Latency, Metric, Resolution, Shape, Summary, Threshold,
+};
 
 use super::{FIXTURES, fixture};
 
@@ -75,6 +77,7 @@ fn handle_summary_of_k6_1() {
         thresholds_failed: Some(0),
         thresholds: Some(0),
         negative_minima: Vec::new(),
+        resolution: Resolution::default(),
         warnings: Vec::new(),
     };
     assert_eq!(figures, expected);
@@ -150,6 +153,7 @@ fn a_complete_summary_export() {
         thresholds_failed: Some(3),
         thresholds: Some(6),
         negative_minima: Vec::new(),
+        resolution: Resolution::default(),
         warnings: Vec::new(),
     };
     assert_eq!(figures, expected);
@@ -250,6 +254,7 @@ fn machine_readable() {
         thresholds_failed: Some(0),
         thresholds: Some(0),
         negative_minima: Vec::new(),
+        resolution: Resolution::default(),
         warnings: Vec::new(),
     };
     assert_eq!(figures, expected);

@@ -119,3 +119,22 @@ fn a_rate_of_a_table_is_known_to_half_its_last_digit() {
     let report = hinted.read(counted.as_bytes()).expect("a table").reports.remove(0);
     assert_eq!(report.figures().expect("figures").resolution.rps, Some(100.0));
 }
+
+#[test]
+fn a_requested_unit_of_k6_rounds_more_than_its_own() {
+    let own = text("k6.txt");
+    let in_seconds: Vec<String> = own
+        .lines()
+        .map(|line| match line.split_once(": avg=") {
+            Some((name, rest)) => {
+                let count = rest.split_whitespace().find(|word| word.starts_with("count=")).unwrap_or_default();
+                format!("{name}: avg=0.01s min=0.00s med=0.01s max=0.02s p(90)=0.02s p(95)=0.02s p(99)=0.02s {count}")
+            }
+            None => line.to_owned(),
+        })
+        .collect();
+    let figures = |text: &str| parse(text.as_bytes()).unwrap_or_else(|fault| panic!("{fault}")).figures();
+    let Latency { p50_ms, min_ms, avg_ms, .. } = figures(&in_seconds.join("\n")).resolution.latency;
+    assert_eq!((p50_ms, min_ms, avg_ms), (Some(5.0), Some(5.0), Some(5.0)));
+    assert_eq!(figures(&own).resolution.latency.p99_ms, None, "896.99µs are exact enough");
+}

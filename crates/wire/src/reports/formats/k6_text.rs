@@ -10,7 +10,7 @@ use super::k6_json;
 use super::k6_units::{count, k6_bytes, k6_time, number};
 use crate::reports::input::{code_page, lines::ReportLine};
 use crate::reports::metrics::not_too_many;
-use crate::reports::report::Report;
+use crate::reports::report::{Latencies, Report};
 use crate::reports::summary::{Contains, Group, Kind, Metric, Resolution, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};
 use crate::reports::{builtin, names};
@@ -69,7 +69,28 @@ fn starts(lines: &[ReportLine]) -> Vec<usize> {
 
 fn report(lines: &[ReportLine]) -> Result<Report, Fault> {
     code_page::check(lines)?;
-    k6_json::report(read(lines)?)
+    let report = k6_json::report(read(lines)?)?;
+    let Some(error_ms) = fixed_unit_ms(lines).map(|unit| unit * 0.005) else { return Ok(report) };
+    let rounded = |latency: Latencies| {
+        let mean = latency.mean.map(|mean| mean.at_least(error_ms));
+        Latencies { mean, ..latency.at_least(error_ms) }
+    };
+    Ok(Report { latency: rounded(report.latency), ok_latency: rounded(report.ok_latency), ..report })
+}
+
+/// Returns the unit of all times, milliseconds, if one was requested (`--summary-time-unit`): k6 itself prints no time below
+/// one of its unit.
+fn fixed_unit_ms(lines: &[ReportLine]) -> Option<f64> {
+    let entries = lines.iter().filter_map(|line| entry(&line.text));
+    let latencies = entries.filter(|entry| entry.name == "http_req_duration");
+    let times = latencies.flat_map(|entry| entry.values.split_whitespace()).filter_map(|word| word.split_once('='));
+    let small = |(_, time): (&str, &str)| {
+        let (value, of_ms) = [("µs", 1e-3), ("us", 1e-3), ("ns", 1e-6), ("ms", 1.0), ("s", 1e3)]
+            .into_iter()
+            .find_map(|(unit, of_ms)| Some((time.strip_suffix(unit)?, of_ms)))?;
+        (value.contains('.') && number(value)? < 1.0).then_some(of_ms)
+    };
+    times.into_iter().find_map(small)
 }
 
 /// A line: `✓ name......: values`.
@@ -102,8 +123,7 @@ enum Section {
 }
 
 fn read(lines: &[ReportLine]) -> Result<Summary, Fault> {
-    let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
-    let mut thresholds: Vec<(String, Threshold)> = Vec::new();
+    let (mut metrics, mut thresholds) = (BTreeMap::<String, Metric>::new(), Vec::<(String, Threshold)>::new());
     let mut checks = [None; 2];
     let (mut section, mut has_total, mut parent) = (Section::Metrics, false, String::new());
     for line in lines {
