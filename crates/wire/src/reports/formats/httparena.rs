@@ -120,7 +120,9 @@ impl Entry {
             others: cpu.into_iter().chain(memory).map(|(name, value)| (name.to_owned(), value)).collect(),
             ..Report::default()
         };
-        bandwidth.into_iter().for_each(|rate| report.set_received(rate));
+        if let Some(rate) = bandwidth {
+            report.set_received(rate);
+        }
         report
     }
 }
