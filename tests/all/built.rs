@@ -9,7 +9,7 @@ use crate::harness::{Agent, App, submit::plan_with};
 #[tokio::test]
 async fn a_plan_may_name_revisions_of_targets_that_are_built() {
     let app = App::start().await;
-    let _agent = Agent::start_with(&app, "rack", |hello| {
+    let mut agent = Agent::start_with(&app, "rack", |hello| {
         let plain = hello.targets[0].clone();
         let api = TargetOffer {
             name: "api".to_owned(),
@@ -27,6 +27,8 @@ async fn a_plan_may_name_revisions_of_targets_that_are_built() {
     };
     let (status, text) = submit(&["api@main", "api@refs/pull/7/head", "plain@1"]).await;
     assert_eq!(status, StatusCode::CREATED, "{text}");
+    let all = ["api@main", "api@refs/pull/7/head", "plain@1"];
+    assert_eq!(agent.job().await.targets, all, "the agent builds all before it measures one");
     let full = "0123456789abcdef0123456789abcdef01234567";
     let (status, text) = submit(&[&format!("api@{full}")]).await;
     assert!(status == StatusCode::CREATED && text.contains("\"api@0123456789ab\"") && !text.contains(full), "{text}");

@@ -137,7 +137,10 @@ async fn changed_code_is_compared_with_the_old_and_not_pooled() {
     let gate = site.user.get(&gate).await.ok().json();
     assert_eq!(gate["outcome"], "cannot_say");
     let notes = gate["notes"].to_string();
-    assert!(notes.contains("setups differ: baseline code aaaaaaaa and code bbbbbbbb"), "{notes}");
+    assert!(
+        notes.contains("setups differ: baseline code aaaaaaaa and code bbbbbbbb, candidate code bbbbbbbb; accepted"),
+        "{notes}"
+    );
     assert_eq!(gate["title"].as_str().map(|title| title.contains(" against ")), Some(true), "{gate}");
 }
 

@@ -31,7 +31,7 @@ use crate::run::context::RunContext;
 use crate::run::failure::Failure;
 use crate::sandbox::cage::user;
 use crate::series::live::Live;
-use crate::target::manifest::{Manifest, Program, Provided, SourceBuild};
+use crate::target::manifest::{self, Manifest, Program, Provided, SourceBuild};
 
 /// The revision of a target that is named without one: the repository's default branch.
 const DEFAULT: &str = "HEAD";
@@ -107,10 +107,6 @@ impl SourceTarget {
         Ok(Self { asked: asked.to_owned(), revision, manifest, how })
     }
 
-    fn find(asked: &str, context: &RunContext) -> Option<Self> {
-        Self::of(find_target(split_target(asked).0, context).ok()?, asked).ok()
-    }
-
     /// Opens the folder for everything about its builds, and the cache in it.
     fn open(&self, context: &RunContext) -> Result<(PathBuf, BuildCache), Failure> {
         let opened = folder(context, &self.manifest.name);
@@ -137,7 +133,12 @@ impl Builds<'_> {
             return self.get(&own).await;
         }
         let others = self.job.targets.iter().filter(|asked| **asked != own.asked);
-        let others: Vec<_> = others.filter_map(|asked| SourceTarget::find(asked, self.context)).collect();
+        let manifests = manifest::load(&self.context.targets).0;
+        let find = |asked: &String| {
+            let manifest = manifests.iter().find(|manifest| manifest.name == split_target(asked).0)?;
+            SourceTarget::of(manifest.clone(), asked).ok()
+        };
+        let others: Vec<_> = others.filter_map(find).collect();
         let recipes = || [&own].into_iter().chain(&others).map(|target| cache::recipe(&target.how)).collect::<Vec<_>>();
         for _ in 0..MOST_ROUNDS {
             let before = recipes();
