@@ -5,6 +5,7 @@
 pub mod counters;
 pub mod definition;
 mod figures;
+mod shown;
 mod text;
 pub mod work;
 
@@ -14,10 +15,7 @@ pub(crate) use figures::tests::all_known;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{
-    metrics::definition::{Better, MetricDef, Role, Unit},
-    web::format::{self, Figure},
-};
+use crate::metrics::definition::{Better, MetricDef, Role, Unit};
 
 /// A metric, by its place in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -439,35 +437,6 @@ pub fn compared() -> impl Iterator<Item = Metric> {
 /// Returns the metrics that comparisons judge.
 pub fn judged() -> impl Iterator<Item = Metric> {
     METRICS.iter().filter(|def| def.role == Role::Judged).map(|def| def.metric)
-}
-
-impl Metric {
-    /// Returns its definition.
-    pub fn def(self) -> &'static MetricDef {
-        &METRICS[self as usize]
-    }
-
-    /// Returns its name in JSON, URLs and commands.
-    pub fn key(self) -> &'static str {
-        self.def().key
-    }
-
-    /// Returns its name in rules and options: the key without the unit.
-    pub fn short_key(self) -> &'static str {
-        self.key().strip_suffix("_ms").unwrap_or(self.key())
-    }
-
-    /// Formats a value for a table cell.
-    pub fn figure(self, value: Option<f64>) -> Figure {
-        match self.def().unit {
-            Unit::Share => format::percent(value),
-            Unit::Bytes => format::bytes(value),
-            Unit::BytesPerS => format::rate(value),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is an integer in SQLite")]
-            Unit::Count => format::count(value.map(|count| count as u64)),
-            Unit::RequestsPerS | Unit::Ms | Unit::Seconds | Unit::PerRequest => format::number(value),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -151,12 +151,12 @@ fn eat() -> ! {
 fn file() {
     let path = std::path::Path::new(&std::env::var_os("HOME").expect("a home")).join("file");
     let mut file = std::fs::File::create(&path).expect("a file");
+    let mut part = vec![7; 1 << 20];
     for _ in 0..32 {
-        file.write_all(&[7; 1 << 20]).expect("written");
+        file.write_all(&part).expect("written");
     }
     for _ in 0..2 {
         let mut file = std::fs::File::open(&path).expect("a file");
-        let mut part = vec![0; 1 << 20];
         while std::io::Read::read(&mut file, &mut part).expect("read") > 0 {}
     }
 }

@@ -303,8 +303,8 @@ async fn a_worker_replaced_during_the_measurement_is_detected() {
 
 #[tokio::test]
 async fn a_response_that_differs_after_the_load_is_described() {
-    let Some(bench) = Bench::new("fickle").await else { return };
     const VERIFY: &str = "[verify]\npath = \"/\"\ncontains = \"hello\"";
+    let Some(bench) = Bench::new("fickle").await else { return };
     // Kept in what the manifest verifies and in type and length, a text may change.
     let cases = [
         (

@@ -49,10 +49,10 @@ pub struct Figures {
     /// Peak of the memory that the target held in the measured phase, without file cache, bytes; null before protocol 26.
     #[serde(default)]
     pub held_memory_bytes: Option<u64>,
-    /// Peak of its file cache, bytes; null before protocol 26.
+    /// Peak of the target's file cache, bytes; null before protocol 26.
     #[serde(default)]
     pub file_cache_bytes: Option<u64>,
-    /// Peak of its working set, bytes: memory in use with the file cache that was used recently.
+    /// Peak of the target's working set, bytes: memory in use, with recently used file cache.
     #[serde(default)]
     pub target_memory_bytes: Option<u64>,
     /// Share of the measured phase in which the target was CPU throttled, 0 to 1.
@@ -64,7 +64,7 @@ pub struct Figures {
     /// Memory that the target held after the idle wait, before any load, bytes; null before protocol 26.
     #[serde(default)]
     pub idle_held_memory_bytes: Option<u64>,
-    /// Its working set then, bytes.
+    /// Working set of the target after the idle wait, before any load, bytes.
     #[serde(default)]
     pub idle_memory_bytes: Option<u64>,
     /// Bytes received in the measured phase.

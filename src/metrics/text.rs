@@ -5,6 +5,15 @@ use crate::metrics::{
     definition::{Better, Unit},
 };
 
+const MEMORY: &str = "The most memory that the target held, sampled once a second: anonymous and shared memory, and that of \
+    the kernel for it, without file cache.";
+
+const WORKING_SET: &str = "The most memory that the target had in use, sampled once a second, with the files in the cache that \
+    were used more than once.";
+
+const FILE_CACHE: &str = "The most file cache of the target, sampled once a second: files that it has read or written, which the \
+    kernel keeps while nothing else needs the memory.";
+
 impl Unit {
     /// Returns its name: `requests/s`, `ms`.
     pub fn name(self) -> &'static str {
@@ -48,14 +57,8 @@ impl Metric {
             Self::MaxMs => "The latency of the slowest request of the measured phase, failed ones included.",
             Self::ErrorRate => "Failed requests divided by all requests; k6 reports it as http_req_failed.",
             Self::CpuMs => "CPU time of all processes of the target in the measured phase, divided by the requests.",
-            Self::Memory => {
-                "The most memory that the target held, sampled once a second: anonymous and shared memory, and that of \
-                 the kernel for it, without file cache."
-            }
-            Self::WorkingSet => {
-                "The most memory that the target had in use, sampled once a second, with the files in the cache that \
-                 were used more than once."
-            }
+            Self::Memory => MEMORY,
+            Self::WorkingSet => WORKING_SET,
             Self::ReceivedPerS => {
                 "Bytes of responses received per second of the measured phase. It follows from the responses, so \
                  neither direction is better."
@@ -88,10 +91,7 @@ impl Metric {
             Self::IdleMemory => {
                 "Memory that the target held after the idle wait, before the warm-up; counted as memory is."
             }
-            Self::FileCache => {
-                "The most file cache of the target, sampled once a second: files that it has read or written, which the \
-                 kernel keeps while nothing else needs the memory."
-            }
+            Self::FileCache => FILE_CACHE,
             Self::Requests => "All requests of the measured phase, failed ones included.",
             Self::Failed => "Requests of the measured phase that the load generator counted as failed.",
             Self::MinMs => "The latency of the fastest request of the measured phase, failed ones included.",

@@ -164,14 +164,12 @@ impl Answer {
     }
 
     fn change(&self, path: &str, now: &Self) -> Change {
-        match self.of_other_kind(path, now) {
-            Some(of_kind) => Change { of_kind, of_text: None },
-            None => {
-                let is_same = self.digest.map(|digest| now.digest == Some(digest));
-                let of_text = is_same.map(|is_same| if is_same { String::new() } else { self.other_body(path, now) });
-                Change { of_kind: String::new(), of_text }
-            }
+        if let Some(of_kind) = self.of_other_kind(path, now) {
+            return Change { of_kind, of_text: None };
         }
+        let is_same = self.digest.map(|digest| now.digest == Some(digest));
+        let of_text = is_same.map(|is_same| if is_same { String::new() } else { self.other_body(path, now) });
+        Change { of_kind: String::new(), of_text }
     }
 
     /// Describes how a response is of another kind.

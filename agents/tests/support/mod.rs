@@ -160,10 +160,9 @@ pub fn processes_with(text: &str) -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(contains).collect()
 }
 
-/// Whether files of a folder are on a disk; prints a message if not.
+/// Whether a folder is not on tmpfs, whose files are shared memory; prints a message if it is.
 pub fn is_on_disk(folder: &Path) -> bool {
-    const TMPFS: i64 = 0x0102_1994;
-    let is_on_disk = rustix::fs::statfs(folder).is_ok_and(|found| i64::try_from(found.f_type) != Ok(TMPFS));
+    let is_on_disk = rustix::fs::statfs(folder).is_ok_and(|found| found.f_type != 0x0102_1994);
     if !is_on_disk {
         skip("files are kept in memory here");
     }

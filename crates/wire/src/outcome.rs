@@ -158,7 +158,7 @@ pub struct Conditions {
 /// The longest sentence of an agent, characters: pages have no room for more.
 const MAX_CHARS: usize = 500;
 
-fn shortened(text: String) -> String {
+fn shortened(text: &str) -> String {
     text.chars().take(MAX_CHARS).collect()
 }
 
@@ -168,8 +168,8 @@ impl Conditions {
     pub fn checked(self) -> Self {
         Self {
             round_trip_ms: self.round_trip_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
-            response_change: self.response_change.map(shortened),
-            response_text_change: self.response_text_change.map(shortened),
+            response_change: self.response_change.as_deref().map(shortened),
+            response_text_change: self.response_text_change.as_deref().map(shortened),
             generator_quota: self.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
             counters: self.counters.map(|counters| counters.checked(MAX_CHARS)),
             load_record: self.load_record.map(LoadRecord::checked),

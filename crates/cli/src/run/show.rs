@@ -52,7 +52,6 @@ const WIDTH: usize = 16;
 fn details(run: &RunData, RunWithShares { generators, thresholds, .. }: &RunWithShares) -> String {
     use table::{figure, thousands};
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
-    let mib = |bytes: Option<u64>| figure(bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)));
     let mut lines = vec![
         ("id", run.id.to_string()),
         ("target", format!("{} {}", run.spec.target, run.version.as_deref().unwrap_or(""))),
@@ -110,6 +109,11 @@ fn details(run: &RunData, RunWithShares { generators, thresholds, .. }: &RunWith
         let _ = writeln!(text, "{name:<WIDTH$}{}", table::hanging(&table::plain(value.trim()), WIDTH));
         text
     })
+}
+
+/// Formats an amount of memory.
+fn mib(bytes: Option<u64>) -> String {
+    table::figure(bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)))
 }
 
 /// Formats the number of new connections, or its bounds.
