@@ -39,8 +39,12 @@ pub fn hide_agents(runs: &mut [Run], history: &mut History, options: &mut Option
 
 /// Removes the names of users: who imported runs, and who accepted differences.
 pub fn hide_users(runs: &mut [Run], accepted: &mut [AcceptedDifference]) {
-    runs.iter_mut().for_each(|run| run.created_by.clear());
-    accepted.iter_mut().for_each(|difference| difference.accepted_by.clear());
+    for run in runs {
+        run.created_by.clear();
+    }
+    for difference in accepted {
+        difference.accepted_by.clear();
+    }
 }
 
 fn numbered(runs: &[Run]) -> BTreeMap<String, String> {

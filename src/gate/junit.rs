@@ -23,8 +23,9 @@ pub fn text(gate: &Gate) -> String {
     for check in checks {
         text.push_str(&case(check));
     }
-    let imported = gate.imported.iter().map(|sentence| format!("{sentence}\n")).collect::<String>();
-    let out = escaped(&format!("{headline}\n{imported}{url}"));
+    let lines: Vec<&str> =
+        [headline.as_str()].into_iter().chain(gate.imported.as_deref()).chain([url.as_str()]).collect();
+    let out = escaped(&lines.join("\n"));
     let _ = write!(text, "    <system-out>{out}</system-out>\n  </testsuite>\n</testsuites>\n");
     text
 }
