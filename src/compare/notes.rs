@@ -19,6 +19,7 @@ use crate::{
         statistics::Decision,
     },
     metrics,
+    results::verdict::cell::{TOO_NOISY, are_too_short},
     runs::{code::are_comparable, model::Run},
     web::format::{self, plural},
 };
@@ -41,6 +42,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], questions: Questions, excluded:
     notes.extend(too_few_requests(rows));
     notes.extend(merged_histograms(rows));
     notes.extend(rounded(rows));
+    notes.extend(steadiness(rows));
     notes.extend(settings(rows));
     notes.extend(unfinished(rows));
     notes
@@ -263,6 +265,25 @@ fn rounded(rows: &[Row]) -> Option<Note> {
         .collect();
     let text = || format!("{}. Intervals contain this, and nothing within it is decided.", metrics.join(", "));
     (!metrics.is_empty()).then(|| info("Values are rounded:", text()))
+}
+
+/// Runs of which nobody knows whether they were steady: too short, or too noisy.
+fn steadiness(rows: &[Row]) -> Option<Note> {
+    let cells = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.counting().collect::<Vec<_>>());
+    let seconds = |run: &&Run| run.spec.duration_s.map_or_else(String::new, |seconds| format!("{seconds} s"));
+    let short: BTreeSet<String> = cells()
+        .filter(|runs| are_too_short(runs))
+        .map(|runs| {
+            let lengths: BTreeSet<String> = runs.iter().map(seconds).collect();
+            format!("{} of {}", plural(runs.len(), "run"), listed(lengths.into_iter()))
+        })
+        .collect();
+    let is_noisy = |run: &&Run| run.reasons.iter().any(|reason| reason.code == TOO_NOISY);
+    let noisy = cells().filter(|runs| runs.iter().any(is_noisy)).count();
+    let short = (!short.is_empty()).then(|| format!("too short: {}", listed(short.into_iter())));
+    let noisy = (noisy > 0).then(|| format!("scatter too much: {}", plural(noisy, "cell")));
+    let why: Vec<String> = short.into_iter().chain(noisy).collect();
+    (!why.is_empty()).then(|| info("Steadiness not judged.", format::capitalize(&format!("{}.", why.join("; ")))))
 }
 
 fn settings(rows: &[Row]) -> Option<Note> {

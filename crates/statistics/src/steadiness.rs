@@ -12,6 +12,9 @@
 //!
 //! The statistic is the maximum over all shapes, which overlap so much that they count as `QUESTIONS` independent ones.
 //! The tests below verify the share of steady cells in which a drift is found.
+//!
+//! No drift found is not steady: runs may be too short to show one, or their seconds may scatter so much that even a
+//! change by [`MAX_HIDDEN`] would be missed. Such cells are [`Steadiness::NotJudged`].
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -41,6 +44,32 @@ const LEVEL: f64 = 0.02;
 /// Number of independent questions that the shapes amount to; simulated.
 const QUESTIONS: f64 = 10.0;
 
+/// If a drift of this size would be missed, a cell is not judged.
+pub const MAX_HIDDEN: f64 = 0.4;
+
+/// Standard normal quantile of the share of drifts that [`MAX_HIDDEN`] refers to: 80 %.
+const POWER: f64 = 0.842;
+
+/// What the repetitions of a cell show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Steadiness {
+    /// No drift repeats in them, and a large one would have been found.
+    Steady,
+    /// A drift repeats in them.
+    Drifts(RepeatedDrift),
+    /// They can show no drift.
+    NotJudged(Obstacle),
+}
+
+/// Why repetitions can show no drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Too few points, for this many repetitions.
+    TooShort,
+    /// The points scatter too much.
+    TooNoisy,
+}
+
 /// A drift that repeats in the repetitions of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RepeatedDrift {
@@ -61,22 +90,18 @@ impl RepeatedDrift {
     }
 }
 
-/// Returns the drift that repeats in these repetitions, each with points of equal length; none if not significant.
+/// Returns what these repetitions show, each with points of equal length.
 ///
-/// Points beyond the shortest repetition are ignored. Two repetitions need six points, three need four, four or five
-/// need three, and more need two. There is no result if a repetition has no value above zero.
-pub fn repeated_drift(repetitions: &[Vec<f64>]) -> Option<RepeatedDrift> {
-    let cell = CellSeconds::new(repetitions)?;
-    let (shape, statistic, degrees) = cell.best()?;
-    let p = 2.0 * StudentsT::new(0.0, 1.0, degrees).ok()?.sf(statistic);
-    if p * QUESTIONS > LEVEL {
-        return None;
-    }
-    let fit = dot(&shape, &cell.mean);
-    let level = |deviation: f64| (cell.level + fit * deviation).exp();
-    let agreeing = cell.runs.iter().filter(|run| dot(&shape, run) * fit > 0.0).count();
-    let (first, last) = (level(*shape.first()?), level(*shape.last()?));
-    Some(RepeatedDrift { first, last, repetitions: cell.runs.len(), agreeing })
+/// Points beyond the shortest repetition are ignored. A cell with a repetition without any value above zero is too short.
+pub fn steadiness(repetitions: &[Vec<f64>]) -> Steadiness {
+    CellSeconds::new(repetitions).map_or(Steadiness::NotJudged(Obstacle::TooShort), |cell| cell.judge())
+}
+
+/// Whether repetitions with this many points can show a drift: two with six points, three with four, four or five with
+/// three, and more with two.
+pub fn can_show(repetitions: usize, points: usize) -> bool {
+    let differences = repetitions.saturating_sub(1) * points.saturating_sub(1);
+    repetitions >= MIN_REPETITIONS && points >= MIN_POINTS && differences >= MIN_DIFFERENCES
 }
 
 /// The logarithms of a cell's seconds.
@@ -91,11 +116,7 @@ struct CellSeconds {
 
 impl CellSeconds {
     fn new(repetitions: &[Vec<f64>]) -> Option<Self> {
-        let count = repetitions.iter().map(Vec::len).min()?;
-        let differences = repetitions.len().saturating_sub(1) * count.saturating_sub(1);
-        if repetitions.len() < MIN_REPETITIONS || count < MIN_POINTS || differences < MIN_DIFFERENCES {
-            return None;
-        }
+        let count = repetitions.iter().map(Vec::len).min().filter(|count| can_show(repetitions.len(), *count))?;
         let logs: Vec<Vec<f64>> =
             repetitions.iter().map(|values| logarithms(&values[..count])).collect::<Option<_>>()?;
         let number = logs.len() as f64;
@@ -105,25 +126,67 @@ impl CellSeconds {
         Some(Self { runs, level, mean })
     }
 
-    /// Returns the shape that explains most, its statistic, and the degrees of freedom of the latter.
-    fn best(&self) -> Option<(Vec<f64>, f64, f64)> {
+    fn judge(&self) -> Steadiness {
+        let (fits, degrees) = self.fits();
+        let best = fits.iter().max_by(|one, other| one.statistic().total_cmp(&other.statistic()));
+        let (Some(best), Ok(t)) = (best, StudentsT::new(0.0, 1.0, degrees)) else {
+            return Steadiness::NotJudged(Obstacle::TooShort);
+        };
+        if 2.0 * t.sf(best.statistic()) * QUESTIONS <= LEVEL {
+            return Steadiness::Drifts(self.drift(best));
+        }
+        let critical = t.inverse_cdf(1.0 - LEVEL / (2.0 * QUESTIONS)) + POWER;
+        // How much the level changes if the shape is just found: for half of the shapes less than this.
+        let mut hidden: Vec<f64> = fits.iter().map(|fit| critical * fit.error * fit.range()).collect();
+        hidden.sort_by(f64::total_cmp);
+        let is_hidden = hidden[hidden.len() / 2] > MAX_HIDDEN.ln_1p();
+        if is_hidden { Steadiness::NotJudged(Obstacle::TooNoisy) } else { Steadiness::Steady }
+    }
+
+    fn drift(&self, best: &Fit) -> RepeatedDrift {
+        let Fit { shape, size, .. } = best;
+        let level = |deviation: Option<&f64>| (self.level + size * deviation.unwrap_or(&0.0)).exp();
+        let agreeing = self.runs.iter().filter(|run| dot(shape, run) * size > 0.0).count();
+        let (first, last) = (level(shape.first()), level(shape.last()));
+        RepeatedDrift { first, last, repetitions: self.runs.len(), agreeing }
+    }
+
+    /// Fits all shapes, and returns the degrees of freedom of their errors.
+    fn fits(&self) -> (Vec<Fit>, f64) {
         let (free, others) = (self.mean.len() as f64 - 2.0, self.runs.len() as f64 - 1.0);
         let without_mean = |run: &Vec<f64>| run.iter().zip(&self.mean).map(|(value, mean)| value - mean).collect();
         let left: Vec<Vec<f64>> = self.runs.iter().map(without_mean).collect();
         let noise = Noise::estimated(&left);
         // Two points have one contrast, which the repetitions show already.
         let weight = PRIOR.min(others * free);
-        let statistic = |shape: &[f64]| {
-            let fit = dot(shape, &self.mean);
-            let own: f64 = left.iter().map(|left| dot(shape, left).powi(2)).sum();
-            let moderated = (weight * noise.variance(shape) + own) / (weight + others) / (others + 1.0);
-            let unexplained = (square(&self.mean) - fit * fit) / free.max(1.0);
+        let fit = |shape: Vec<f64>| {
+            let size = dot(&shape, &self.mean);
+            let own: f64 = left.iter().map(|left| dot(&shape, left).powi(2)).sum();
+            let moderated = (weight * noise.variance(&shape) + own) / (weight + others) / (others + 1.0);
+            let unexplained = (square(&self.mean) - size * size) / free.max(1.0);
             let repeated = (unexplained - noise.level / (others + 1.0)).max(0.0);
-            fit.abs() / (moderated + repeated).max(MIN_DEVIATION.powi(2)).sqrt()
+            Fit { shape, size, error: (moderated + repeated).max(MIN_DEVIATION.powi(2)).sqrt() }
         };
-        let all = shapes(self.mean.len()).into_iter().map(|shape| (statistic(&shape), shape));
-        let (statistic, shape) = all.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-        Some((shape, statistic, weight + others))
+        (shapes(self.mean.len()).into_iter().map(fit).collect(), weight + others)
+    }
+}
+
+/// A shape that is fitted to the mean of the repetitions.
+struct Fit {
+    shape: Vec<f64>,
+    size: f64,
+    /// Standard error of the size.
+    error: f64,
+}
+
+impl Fit {
+    fn statistic(&self) -> f64 {
+        self.size.abs() / self.error
+    }
+
+    /// Returns how far the last point of the shape is from the first.
+    fn range(&self) -> f64 {
+        self.shape.first().zip(self.shape.last()).map_or(0.0, |(first, last)| (last - first).abs())
     }
 }
 
@@ -202,7 +265,7 @@ mod tests {
         let mut numbers = Numbers(seed);
         let found = (0..CELLS).filter(|_| {
             let cell: Vec<Vec<f64>> = (0..repetitions).map(|_| run(&mut numbers)).collect();
-            repeated_drift(&cell).is_some_and(|drift| drift.change().abs() > 0.01)
+            matches!(steadiness(&cell), Steadiness::Drifts(drift) if drift.change().abs() > 0.01)
         });
         found.count() as f64 / CELLS as f64
     }
@@ -287,7 +350,7 @@ mod tests {
         let mut numbers = Numbers(10);
         let runs: Vec<Vec<f64>> =
             (0..6).map(|_| run(&mut numbers, 5, (0.002, 0.0), |at| 0.8 + 0.05 * at as f64)).collect();
-        let found = repeated_drift(&runs).expect("a drift");
+        let Steadiness::Drifts(found) = steadiness(&runs) else { panic!("a drift") };
         assert!((found.change() - 0.25).abs() < 0.01 && (950.0..1_050.0).contains(&found.last), "{found:?}");
         assert_eq!((found.agreeing, found.repetitions), (6, 6));
     }
@@ -295,12 +358,29 @@ mod tests {
     #[test]
     fn too_few_repetitions_or_points_show_nothing() {
         let rising = |count: u32| (0..count).map(|at| 100.0 + f64::from(at)).collect::<Vec<f64>>();
-        assert_eq!(repeated_drift(&[]), None);
-        assert_eq!(repeated_drift(&[rising(20)]), None, "one repetition");
-        assert_eq!(repeated_drift(&vec![rising(5); 2]), None, "four differences");
-        assert!(repeated_drift(&vec![rising(6); 2]).is_some_and(|drift| drift.agreeing == 2));
-        assert_eq!(repeated_drift(&vec![rising(1); 9]), None, "one point");
-        assert_eq!(repeated_drift(&vec![vec![0.0; 9]; 9]), None, "no requests");
-        assert_eq!(repeated_drift(&vec![vec![7.0; 9]; 9]), None, "constant");
+        let too_short = Steadiness::NotJudged(Obstacle::TooShort);
+        assert_eq!(steadiness(&[]), too_short);
+        assert_eq!(steadiness(&[rising(20)]), too_short, "one repetition");
+        assert_eq!(steadiness(&vec![rising(5); 2]), too_short, "four differences");
+        assert!(matches!(steadiness(&vec![rising(6); 2]), Steadiness::Drifts(drift) if drift.agreeing == 2));
+        assert_eq!(steadiness(&vec![rising(1); 9]), too_short, "one point");
+        assert_eq!(steadiness(&vec![vec![0.0; 9]; 9]), too_short, "no requests");
+        assert_eq!(steadiness(&vec![vec![7.0; 9]; 9]), Steadiness::Steady, "constant");
+    }
+
+    #[test]
+    fn noise_that_hides_a_large_drift_is_not_called_steady() {
+        for (repetitions, count, noise, most, least) in
+            [(5, 4, 0.03, 0.01, 0.0), (5, 28, 0.05, 0.01, 0.0), (5, 4, 0.2, 1.0, 0.9), (5, 28, 0.6, 1.0, 0.9)]
+        {
+            let mut numbers = Numbers(11);
+            let unknown = (0..CELLS).filter(|_| {
+                let cell: Vec<Vec<f64>> =
+                    (0..repetitions).map(|_| run(&mut numbers, count, (noise, 0.0), |_| 1.0)).collect();
+                steadiness(&cell) == Steadiness::NotJudged(Obstacle::TooNoisy)
+            });
+            let share = unknown.count() as f64 / CELLS as f64;
+            assert!((least..=most).contains(&share), "{repetitions} × {count} points, noise {noise}: {share}");
+        }
     }
 }

@@ -7,9 +7,14 @@ use crate::{
         metric::Metric,
         statistics::Leader,
         testing::{failed, faster, judged, repeated, run, sized},
+        trust::TrustLevel,
         view::Comparison,
     },
-    runs::{model::Run, verdict::Verdict},
+    results::verdict::cell::TOO_NOISY,
+    runs::{
+        model::Run,
+        verdict::{Reason, Verdict},
+    },
     web::series_style::Marks,
 };
 
@@ -41,6 +46,21 @@ fn excluded_runs_are_counted() {
 }
 
 #[test]
+fn runs_whose_steadiness_nobody_knows_have_one_note_and_stay_reliable() {
+    let short = |mut run: Run| {
+        run.spec.duration_s = Some(3.0);
+        run
+    };
+    let runs: Vec<Run> = both().into_iter().map(short).collect();
+    assert_eq!(titles(runs.clone()), ["Steadiness not judged. Too short: 6 runs of 3 s."]);
+    let trust = Comparison::new(runs, &Marks::default(), None).answer.trust;
+    assert_eq!(trust.level, TrustLevel::Reliable, "{trust:?}");
+    let mut noisy = both();
+    noisy[0].reasons.push(Reason::note(TOO_NOISY, "steadiness not judged"));
+    assert_eq!(titles(noisy), ["Steadiness not judged. Scatter too much: 1 cell."]);
+}
+
+#[test]
 fn confounders_are_listed() {
     let mut runs = both();
     runs[11].agent = Some("laptop".to_owned());
@@ -50,10 +70,9 @@ fn confounders_are_listed() {
     let code = "Runs of one version are no repetitions of each other. servy 1.0 (its code differs): compared as targets of \
                 their own. Raise the version with each change.";
     assert_eq!(notes.iter().filter(|note| *note == code).count(), 1, "{notes:?}");
-    assert_eq!(
-        notes[notes.len() - 2..],
-        ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]
-    );
+    for expected in ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."] {
+        assert!(notes.iter().any(|note| note == expected), "{notes:?}");
+    }
     let notes = Comparison::new(runs, &Marks::default(), None).notes;
     let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
     assert_eq!(pair.each_ref().map(RunId::as_str), ["gosherve-1", "servy-6"], "one run of each");

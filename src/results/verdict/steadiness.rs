@@ -32,6 +32,12 @@ const MIN_REQUESTS: usize = 20;
 /// Seconds without the first and last that one run needs to show a drift: those of a run of 15 s.
 const MIN_SECONDS: f64 = 12.5;
 
+/// The shortest run that is judged alone.
+pub(super) const ALONE_S: f64 = 15.0;
+
+/// The first and the last second of a run, which are not judged.
+pub(super) const ENDS_S: f64 = 2.0;
+
 /// In a run with fewer seconds, a burst of two looks like a step, so its halves must differ, too. Those of a run of
 /// 20 s.
 const SHORT_SECONDS: f64 = 17.5;

@@ -3,7 +3,14 @@
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::results::verdict::cell::CellDrift;
+use crate::{
+    results::verdict::cell::{CellDrift, are_too_short},
+    runs::{
+        load::tests::vus as closed,
+        model::{Origin, Run},
+        testing::finished,
+    },
+};
 
 /// An ordinary run of this many seconds.
 fn long(seconds: u32) -> Case {
@@ -133,12 +140,50 @@ fn a_warm_up_of_six_second_runs_is_found_over_five_repetitions() {
     let mut random = move || random.random::<f64>();
     let mut found = |noise: f64, course: fn(usize) -> f64| {
         let reasons = (0..CELLS).filter_map(|_| CellDrift::find(&vus(), &cell(&mut random, noise, course)));
-        reasons.filter_map(|drift| drift.reason(&limits)).count() as f64 / CELLS as f64
+        reasons.filter_map(|drift| drift.reason(&limits)).filter(|reason| !reason.is_note()).count() as f64
+            / CELLS as f64
     };
     let jit = |at: usize| 1.0 - 0.13 * (-(at as f64) / 1.5).exp();
     assert!(found(0.02, jit) >= 0.9 && found(0.03, jit) >= 0.9);
     assert!(found(0.03, |_| 1.0) <= 0.02 && found(0.005, |_| 1.0) <= 0.02);
     assert!(found(0.000_5, |at| 1.0 + 0.002 * at as f64) <= 0.02, "below the limit");
+}
+
+#[test]
+fn a_cell_whose_seconds_scatter_too_much_has_a_note_and_no_reason() {
+    let mut random = StdRng::seed_from_u64(2);
+    let runs = cell(&mut move || random.random::<f64>(), 0.25, |_| 1.0);
+    let note = CellDrift::find(&vus(), &runs).and_then(|drift| drift.reason(&Limits::default())).expect("a note");
+    assert!(note.is_note() && note.code == "steadiness_unknown", "{note:?}");
+    let text = "steadiness not judged: throughput scatters so much that a drift of 40 % would have been missed";
+    assert_eq!(note.text, text);
+}
+
+#[test]
+fn short_runs_of_an_agent_are_not_judged_and_others_are() {
+    let of = |seconds: f64, repetitions: u32| -> Vec<Run> {
+        let one = |repetition| {
+            let run = finished("servy", repetition);
+            let spec = run.spec.clone().under(closed(10, seconds));
+            Run { spec, origin: Origin::Agent, ..run }
+        };
+        (1..=repetitions).map(one).collect()
+    };
+    let are_short = |runs: Vec<Run>| are_too_short(&runs.iter().collect::<Vec<_>>());
+    for (seconds, repetitions, expected) in [
+        (3.0, 5, true),
+        (3.0, 20, true),
+        (4.0, 5, true),
+        (4.0, 6, false),
+        (5.0, 4, false),
+        (8.0, 1, true),
+        (15.0, 1, false),
+    ] {
+        assert_eq!(are_short(of(seconds, repetitions)), expected, "{repetitions} runs of {seconds} s");
+    }
+    let import = |run| Run { origin: Origin::Import, ..run };
+    assert!(!are_short(of(3.0, 5).into_iter().map(import).collect()), "imports are not judged at all");
+    assert!(!are_short(Vec::new()));
 }
 
 #[test]
