@@ -28,6 +28,7 @@ pub mod excluded;
 pub mod finding;
 pub mod gain;
 pub mod headline;
+pub mod knee;
 pub mod load;
 pub mod matrix;
 pub mod metric;

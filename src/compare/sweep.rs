@@ -1,22 +1,22 @@
-//! Load sweeps: throughput by load, latency by throughput, and the knee. Pure.
+//! Load sweeps: throughput by load, latency by throughput, and the knee, from which on more load only adds latency. Pure.
 //!
-//! The knee of a target is the lowest load at which its throughput is within 5 % of its maximum: more load only adds
-//! latency. There is no knee if the load generator was the bottleneck at that load or a higher one, or if throughput
-//! still rises at the
-//! highest load. It is undecided if all runs at that load or a higher one are suspect.
-//!
-//! The runs of a knee search have no knee here: the search decides, by an objective.
+//! [`knee`](super::knee) places it. The runs of a knee search have no knee here: the search decides, by an objective.
 
 use brewbench_wire::load::Load;
 use serde_json::{Value, json};
 
 use super::{
     cell::{Cell, Row},
+    knee::{SweepKnee, TargetKnee},
     metric::Metric,
+    notes::listed,
     selection::Subject,
 };
 use crate::{
-    compare::setting::{Setting, only_loads_differ},
+    compare::{
+        comparison_context::ComparisonContext,
+        setting::{Setting, only_loads_differ},
+    },
     runs::model::{Run, RunSpec},
     web::{
         axis::logarithmic,
@@ -28,52 +28,23 @@ use crate::{
 /// Minimum number of loads of a sweep.
 const MIN_LOADS: usize = 3;
 
-/// Share below the maximum throughput that still counts as the maximum.
-const KNEE: f64 = 0.05;
-
-/// Reasons of a verdict for which the load generator was the bottleneck.
-const OF_GENERATOR: [&str; 4] = ["generator_busy", "generator_throttled", "generator_blocked", "iterations_dropped"];
-
 /// A sweep of several targets.
 pub struct Sweep<'a> {
     rows: Vec<&'a Row>,
     curves: Vec<Curve<'a>>,
     /// Unit of the load.
     unit: &'static str,
-    /// Whether its knees are shown.
-    has_knees: bool,
 }
 
 /// The curve of one target.
 struct Curve<'a> {
+    /// Index of the subject.
+    place: usize,
     subject: &'a Subject,
     /// By load.
     points: Vec<(u32, &'a Cell)>,
-    /// A higher load at which it has no run that counts.
-    failed_load: Option<u32>,
-}
-
-/// Where more load no longer increases the throughput.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Knee {
-    /// At this load and throughput.
-    At {
-        /// Virtual users or iterations per second.
-        load: u32,
-        /// Requests per second.
-        rps: f64,
-    },
-    /// Throughput still rises at the highest load.
-    Beyond,
-    /// the load generator was the bottleneck before the target was.
-    Generator,
-    /// All runs at a load that matters are suspect.
-    Suspect {
-        /// The load.
-        load: u32,
-        /// The first reason.
-        why: String,
-    },
+    /// None for the runs of a knee search.
+    knee: Option<SweepKnee>,
 }
 
 /// Returns the unit of the loads of all runs; none if they have several units, HTTP versions or scenarios of the
@@ -99,7 +70,7 @@ fn unit<'a>(rows: &'a [Row]) -> Option<&'static str> {
 impl<'a> Sweep<'a> {
     /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit. Runs of a knee
     /// search have no other knee than the one that was searched.
-    pub fn new(subjects: &'a [Subject], rows: &'a [Row], is_knee_search: bool) -> Option<Self> {
+    pub fn new(subjects: &'a [Subject], rows: &'a [Row], known: &ComparisonContext) -> Option<Self> {
         let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
         if rows.len() < MIN_LOADS || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {
             return None;
@@ -117,11 +88,13 @@ impl<'a> Sweep<'a> {
             let highest = points.last().map_or(0, |(load, _)| *load);
             let is_tried = |row: &&&Row| row.cells.iter().any(|cell| cell.subject == place && cell.has_ended());
             let mut higher = rows.iter().filter(|row| row.setting.peak > highest).filter(is_tried);
-            Curve { subject, points, failed_load: higher.next().map(|row| row.setting.peak) }
+            let failed = higher.next().map(|row| row.setting.peak);
+            let is_sweep = points.len() >= MIN_LOADS;
+            let knee = (is_sweep && !known.is_knee_search).then(|| SweepKnee::place(&points, failed, known));
+            is_sweep.then_some(Curve { place, subject, points, knee })
         };
-        let curves: Vec<Curve> =
-            subjects.iter().enumerate().map(curve).filter(|curve| curve.points.len() >= MIN_LOADS).collect();
-        (!curves.is_empty()).then_some(Self { rows, curves, unit, has_knees: !is_knee_search })
+        let curves: Vec<Curve> = subjects.iter().enumerate().filter_map(curve).collect();
+        (!curves.is_empty()).then_some(Self { rows, curves, unit })
     }
 
     /// Returns the charts of throughput by load and latency by throughput.
@@ -129,34 +102,29 @@ impl<'a> Sweep<'a> {
         vec![self.throughput(), self.latency()]
     }
 
-    /// Describes the knee of each target in one sentence; none for the runs of a knee search.
-    pub fn sentences(&self) -> Vec<String> {
-        if !self.has_knees {
-            return Vec::new();
-        }
-        let number = |value: f64| format::number(Some(value)).text().to_owned();
-        let sentence = |curve: &Curve| {
-            let name = &curve.subject.label;
-            match curve.knee() {
-                Knee::At { load, rps } => {
-                    let load = format::count(Some(u64::from(load)));
-                    format!("{name}: knee at {} {}, {} requests/s.", load.text(), self.unit, number(rps))
-                }
-                Knee::Beyond => match curve.failed_load {
-                    Some(load) => {
-                        let load = format::count(Some(u64::from(load)));
-                        format!("{name}: no knee, no run counts at {} {}.", load.text(), self.unit)
-                    }
-                    None => format!("{name}: no knee, throughput still rises at the highest load."),
-                },
-                Knee::Generator => format!("{name}: no knee, the load generator was the bottleneck before the target."),
-                Knee::Suspect { load, why } => {
-                    let load = format::count(Some(u64::from(load)));
-                    format!("{name}: undecided, all runs at {} {} are suspect: {why}.", load.text(), self.unit)
-                }
-            }
+    /// Returns the knee of each target; none for the runs of a knee search.
+    pub fn knees(&self) -> Vec<TargetKnee> {
+        let knee = |curve: &Curve| {
+            Some(TargetKnee { subject: curve.place, unit: self.unit.to_owned(), knee: curve.knee.clone()? })
         };
-        self.curves.iter().map(sentence).collect()
+        self.curves.iter().filter_map(knee).collect()
+    }
+
+    /// Describes the knee of each target in one sentence, and which of them differ; none for the runs of a knee search.
+    pub fn sentences(&self) -> Vec<String> {
+        let known: Vec<(&str, &SweepKnee)> =
+            self.curves.iter().filter_map(|curve| Some((curve.subject.label.as_str(), curve.knee.as_ref()?))).collect();
+        let mut sentences: Vec<String> =
+            known.iter().map(|(name, knee)| format!("{name}: {}.", knee.describe(self.unit))).collect();
+        let pairs = known.iter().flat_map(|one| known.iter().map(move |other| (one, other)));
+        let before = pairs.filter(|((_, one), (_, other))| one.is_before(other));
+        let differ = listed(before.map(|((one, _), (other, _))| format!("{one} before {other}")));
+        if !differ.is_empty() {
+            sentences.push(format!("The knees differ: {differ}."));
+        } else if known.iter().filter(|(_, knee)| knee.range().is_some()).count() > 1 {
+            sentences.push("No difference found between the knees.".to_owned());
+        }
+        sentences
     }
 
     fn throughput(&self) -> Chart {
@@ -165,26 +133,27 @@ impl<'a> Sweep<'a> {
             legend.push(curve.key(data.len()));
             let x: Vec<f64> = curve.points.iter().map(|(load, _)| f64::from(*load)).collect();
             data.push(curve.trace(&x, Metric::Rps));
-            if self.has_knees
-                && let Knee::At { load, rps } = curve.knee()
-            {
-                data.push(curve.mark(load, rps));
-            }
+            data.extend(curve.mark());
         }
         let is_wide = self
             .rows
             .last()
             .zip(self.rows.first())
             .is_some_and(|(last, first)| last.setting.peak > first.setting.peak.saturating_mul(8));
+        let has_knees = self.curves.iter().any(|curve| curve.knee.is_some());
         let kind = if is_wide { json!("log") } else { json!("linear") };
         let x = json!({"type": kind, "title": {"text": self.unit, "standoff": 6}, "dtick": if is_wide { json!("D2") } else { json!(null) }});
         let head = (
             "sweep-throughput",
             "Throughput by load",
-            format!("requests/s, median · by {}{}", self.unit, if self.has_knees { " · rings: the knee" } else { "" }),
+            format!(
+                "requests/s, median · by {}{}",
+                self.unit,
+                if has_knees { " · rings: where the knee can be" } else { "" }
+            ),
             Metric::Rps,
         );
-        let label = if self.has_knees { self.sentences().join(" ") } else { "Throughput by load".to_owned() };
+        let label = if has_knees { self.sentences().join(" ") } else { "Throughput by load".to_owned() };
         chart(head, label, &data, &under(x, json!({"nticks": 6})), legend)
     }
 
@@ -248,41 +217,18 @@ impl Curve<'_> {
         })
     }
 
-    fn mark(&self, load: u32, rps: f64) -> Value {
-        json!({
-            "type": "scatter", "mode": "markers", "x": [load], "y": [rps], "legendgroup": self.subject.key,
-            "marker": {"size": 18, "symbol": "circle-open", "color": self.subject.mark.role(), "line": {"width": 2}},
-            "hovertemplate": "the knee<extra></extra>",
-        })
-    }
-
-    fn knee(&self) -> Knee {
+    /// Draws rings around the loads that can be the knee.
+    fn mark(&self) -> Option<Value> {
+        let Some(SweepKnee::Between { from, to }) = self.knee else { return None };
         let rates = self.values(Metric::Rps);
-        let most = rates.iter().copied().fold(0.0, f64::max);
-        let Some(place) = rates.iter().position(|rate| *rate >= most * (1.0 - KNEE)) else { return Knee::Beyond };
-        if self.points[place..].iter().any(|(_, cell)| is_generator_bound(cell)) {
-            Knee::Generator
-        } else if let Some((load, why)) =
-            self.points[place..].iter().find_map(|(load, cell)| Some((*load, suspect(cell)?)))
-        {
-            Knee::Suspect { load, why }
-        } else if place + 1 == rates.len() {
-            Knee::Beyond
-        } else {
-            Knee::At { load: self.points[place].0, rps: rates[place] }
-        }
+        let own = self.points.iter().zip(rates).filter(|((load, _), _)| (from..=to).contains(load));
+        let (x, y): (Vec<u32>, Vec<f64>) = own.map(|((load, _), rate)| (*load, rate)).unzip();
+        Some(json!({
+            "type": "scatter", "mode": "markers", "x": x, "y": y, "legendgroup": self.subject.key,
+            "marker": {"size": 18, "symbol": "circle-open", "color": self.subject.mark.role(), "line": {"width": 2}},
+            "hovertemplate": if from == to { "the knee<extra></extra>" } else { "the knee can be here<extra></extra>" },
+        }))
     }
-}
-
-/// Whether the load generator was the bottleneck in any repetition.
-fn is_generator_bound(cell: &Cell) -> bool {
-    cell.runs.iter().flat_map(|run| &run.reasons).any(|reason| OF_GENERATOR.contains(&reason.code.as_str()))
-}
-
-/// Returns why all runs of a cell that count are suspect; none if any is valid.
-fn suspect(cell: &Cell) -> Option<String> {
-    let first = cell.counting().next().filter(|_| cell.counts.valid == 0)?;
-    first.because().map(|reason| reason.text.clone())
 }
 
 fn under(x: Value, y: Value) -> Value {
@@ -323,32 +269,87 @@ mod tests {
         web::series_style::Marks,
     };
 
-    fn at(users: u32, rps: f64) -> Run {
-        let id = format!("servy-{users}").into();
-        let run = faster(run("servy", 1), rps / 10_000.0);
+    fn at(users: u32, rps: f64, repetition: u32) -> Run {
+        let id = format!("servy-{users}-{repetition}").into();
+        let run = faster(run("servy", repetition), rps / 10_000.0);
         Run { id, spec: run.spec.clone().under(vus(users, 10.0)), ..run }
+    }
+
+    /// Six repetitions of each load, within a share of the level.
+    fn sweep_of(levels: &[(u32, f64)], noise: f64) -> Vec<Run> {
+        let steps = (1..=6).zip([-0.9, 0.2, 1.0, -0.3, 0.5, -0.6]);
+        let level = |(users, rps): &(u32, f64)| {
+            let (users, rps) = (*users, *rps);
+            // The loads of a block scatter differently.
+            let turn = f64::from(users.ilog2() % 2) * 2.0 - 1.0;
+            steps.clone().map(move |(repetition, step)| at(users, rps * (1.0 + turn * step * noise), repetition))
+        };
+        levels.iter().flat_map(level).collect()
+    }
+
+    const RISING: [(u32, f64); 5] = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0), (16, 3_100.0)];
+
+    fn knees(runs: Vec<Run>) -> Vec<SweepKnee> {
+        let comparison = Comparison::new(runs, &Marks::default(), None);
+        comparison.knees.into_iter().map(|knee| knee.knee).collect()
     }
 
     fn sentences(runs: Vec<Run>) -> Option<Vec<String>> {
         let comparison = Comparison::new(runs, &Marks::default(), None);
-        Sweep::new(&comparison.subjects, &comparison.rows, false).map(|sweep| sweep.sentences())
+        Sweep::new(&comparison.subjects, &comparison.rows, &ComparisonContext::default()).map(|sweep| sweep.sentences())
     }
 
     #[test]
     fn the_knee_is_where_throughput_stops_rising() {
-        let runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0), (16, 3_100.0)].map(|(n, rps)| at(n, rps));
-        assert_eq!(
-            sentences(runs.to_vec()),
-            Some(vec!["servy: knee at 4 virtual users, 3,000 requests/s.".to_owned()])
-        );
-        let comparison = Comparison::new(runs.to_vec(), &Marks::default(), None);
+        let runs = sweep_of(&RISING, 0.002);
+        assert_eq!(sentences(runs.clone()), Some(vec!["servy: knee at 4 virtual users.".to_owned()]));
+        let comparison = Comparison::new(runs, &Marks::default(), None);
         let ids: Vec<&str> = comparison.charts.iter().map(|chart| chart.id).collect();
         assert!(ids.contains(&"sweep-throughput") && ids.contains(&"sweep-latency"), "{ids:?}");
     }
 
     #[test]
+    fn noise_makes_the_knee_a_range() {
+        assert_eq!(knees(sweep_of(&RISING, 0.06)), [SweepKnee::Between { from: 4, to: 16 }]);
+        assert_eq!(
+            sentences(sweep_of(&RISING, 0.06)),
+            Some(vec!["servy: knee between 4 and 16 virtual users.".to_owned()])
+        );
+    }
+
+    #[test]
+    fn few_repetitions_or_loads_of_other_days_have_no_knee() {
+        let few: Vec<Run> = sweep_of(&RISING, 0.002).into_iter().filter(|run| run.repetition <= 3).collect();
+        assert_eq!(knees(few.clone()), [SweepKnee::TooFew]);
+        let apart = |mut run: Run| {
+            run.experiment = Some(format!("night-{}", run.spec.vus.unwrap_or(0)).into());
+            run
+        };
+        assert_eq!(knees(few.into_iter().map(apart).collect()), [SweepKnee::NotInTurn]);
+    }
+
+    #[test]
+    fn knees_differ_only_if_their_ranges_do_not_overlap() {
+        let other = |run: Run| {
+            let mut run = run;
+            run.id = format!("other-{}", run.id).into();
+            run.spec.target = "other".to_owned();
+            run
+        };
+        let with = |levels: &[(u32, f64)], noise: f64| {
+            let others = sweep_of(levels, noise).into_iter().map(other);
+            let all = sweep_of(&RISING, noise).into_iter().chain(others).collect();
+            sentences(all).expect("a sweep").pop().expect("a sentence")
+        };
+        let later = [(1, 500.0), (2, 1_000.0), (4, 1_900.0), (8, 3_050.0), (16, 3_100.0)];
+        assert_eq!(with(&RISING, 0.002), "No difference found between the knees.");
+        assert_eq!(with(&later, 0.002), "The knees differ: servy before other.");
+        assert_eq!(with(&later, 0.06), "No difference found between the knees.");
+    }
+
+    #[test]
     fn loads_with_different_http_versions_are_no_sweep() {
-        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
+        let mut runs = sweep_of(&RISING, 0.002);
         runs[2].spec.http_version = HttpVersion::Http1;
         assert_eq!(sentences(runs.clone()), None);
         for run in &mut runs {
@@ -359,19 +360,27 @@ mod tests {
 
     #[test]
     fn rising_throughput_or_a_k6_bottleneck_means_no_knee() {
-        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
-        assert!(sentences(runs.clone()).expect("a sweep")[0].contains("still rises"));
-        runs.push(at(8, 3_010.0));
-        runs[3] = judged(runs[3].clone(), Verdict::Suspect, "the load generator was the bottleneck");
-        runs[3].reasons[0].code = "generator_busy".to_owned();
+        assert!(sentences(sweep_of(&RISING[..3], 0.002)).expect("a sweep")[0].contains("still rises"));
+        let mut runs = sweep_of(&RISING[..4], 0.002);
+        let last = runs.len() - 1;
+        runs[last] = judged(runs[last].clone(), Verdict::Suspect, "the load generator was the bottleneck");
+        runs[last].reasons[0].code = "generator_busy".to_owned();
         assert!(sentences(runs).expect("a sweep")[0].contains("the load generator was the bottleneck"));
+    }
+
+    /// Judges the runs at the highest load.
+    fn with_last(verdict: Verdict, why: &str) -> Vec<Run> {
+        let is_last = |run: &Run| run.spec.vus == Some(8);
+        let judge = |run: Run| if is_last(&run) { judged(run, verdict, why) } else { run };
+        sweep_of(&RISING[..4], 0.002).into_iter().map(judge).collect()
     }
 
     #[test]
     fn suspect_runs_have_no_knee() {
-        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0)].map(|(n, rps)| at(n, rps)).to_vec();
-        runs[3] = judged(runs[3].clone(), Verdict::Suspect, "other programs used 1.2 cores");
-        runs[3].reasons[0].code = "host_disturbed".to_owned();
+        let mut runs = with_last(Verdict::Suspect, "other programs used 1.2 cores");
+        for reason in runs.iter_mut().flat_map(|run| &mut run.reasons) {
+            reason.code = "host_disturbed".to_owned();
+        }
         assert_eq!(
             sentences(runs).expect("a sweep")[0],
             "servy: undecided, all runs at 8 virtual users are suspect: other programs used 1.2 cores."
@@ -380,39 +389,36 @@ mod tests {
 
     #[test]
     fn the_runs_of_a_knee_search_have_no_second_knee() {
-        let runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0)].map(|(n, rps)| at(n, rps));
         let known = ComparisonContext { is_knee_search: true, ..ComparisonContext::default() };
-        let comparison = Comparison::by(runs.to_vec(), &Marks::default(), &Options::default(), &known);
+        let comparison = Comparison::by(sweep_of(&RISING[..4], 0.002), &Marks::default(), &Options::default(), &known);
         assert!(comparison.notes.iter().all(|note| !note.text.contains("knee")), "{:?}", comparison.notes);
         let chart = comparison.charts.iter().find(|chart| chart.id == "sweep-throughput").expect("a chart");
-        assert!(!format!("{chart:?}").contains("knee"), "{chart:?}");
+        assert!(!format!("{chart:?}").contains("knee") && comparison.knees.is_empty(), "{chart:?}");
     }
 
     #[test]
     fn a_load_without_counting_runs_is_named() {
-        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
-        runs[3] = judged(runs[3].clone(), Verdict::Invalid, "all failed");
+        let runs = with_last(Verdict::Invalid, "all failed");
         assert_eq!(sentences(runs).expect("a sweep")[0], "servy: no knee, no run counts at 8 virtual users.");
     }
 
     #[test]
     fn staged_virtual_users_are_a_sweep() {
-        let stages = |most: u32, rps: f64| Run {
-            spec: at(most, rps).spec.under(vus_stages(&format!("1s:{most},9s:{most}"))),
-            ..at(most, rps)
+        let stages = |run: Run| {
+            let most = run.spec.vus.unwrap_or(1);
+            Run { spec: run.spec.under(vus_stages(&format!("1s:{most},9s:{most}"))), ..run }
         };
-        let runs = [(10, 1_000.0), (20, 1_900.0), (40, 1_900.0)].map(|(n, rps)| stages(n, rps)).to_vec();
-        assert_eq!(sentences(runs), Some(vec!["servy: knee at 20 virtual users, 1,900 requests/s.".to_owned()]));
+        let levels = [(10, 1_000.0), (20, 1_900.0), (40, 1_900.0)];
+        let runs = sweep_of(&levels, 0.002).into_iter().map(stages).collect();
+        assert_eq!(sentences(runs), Some(vec!["servy: knee at 20 virtual users.".to_owned()]));
     }
 
     #[test]
     fn two_loads_or_other_differences_are_not_a_sweep() {
-        let mut runs = [(1, 1_000.0), (2, 1_900.0)].map(|(n, rps)| at(n, rps)).to_vec();
+        let mut runs = sweep_of(&RISING[..2], 0.002);
         assert_eq!(sentences(runs.clone()), None);
-        runs.push(Run {
-            spec: RunSpec { scenario: Some("bytes".to_owned()), ..at(4, 3_000.0).spec },
-            ..at(4, 3_000.0)
-        });
+        let other = at(4, 3_000.0, 1);
+        runs.push(Run { spec: RunSpec { scenario: Some("bytes".to_owned()), ..other.spec.clone() }, ..other });
         assert_eq!(sentences(runs), None);
     }
 }

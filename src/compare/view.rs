@@ -11,6 +11,7 @@ use super::{
     charts,
     commits::{self, Commits},
     differences, equal_work, headline,
+    knee::TargetKnee,
     matrix::Matrix,
     metric::Metric,
     notes, past,
@@ -72,6 +73,9 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Runs that ended but do not count, and why.
     pub excluded: Vec<ExcludedRun>,
+    /// Where the throughput of each target stops rising, if the settings are a sweep of loads.
+    #[serde(default)]
+    pub knees: Vec<TargetKnee>,
     /// Chart of the differences, only for pages.
     #[serde(skip)]
     pub differences: Option<Chart>,
@@ -159,7 +163,8 @@ impl Comparison {
         let has_confounders = !options.allow_confounders
             && rows.iter().any(|row| row.compared_cells().count() > 1 && !row.confounders.is_empty());
         let excluded = excluded_runs(&subjects, &rows);
-        let sweep = Sweep::new(&subjects, &rows, known.is_knee_search);
+        let sweep = Sweep::new(&subjects, &rows, known);
+        let knees = sweep.as_ref().map(Sweep::knees).unwrap_or_default();
         let notes: Vec<Note> = equal_work::notes(&subjects, &rows)
             .into_iter()
             .chain(equal_work::headers(&subjects, &rows, &known.environments))
@@ -180,6 +185,7 @@ impl Comparison {
             notes,
             measure_again: measure_again(&subjects, base, &rows),
             excluded,
+            knees,
             by,
             asked: questions,
             with_confounders: has_confounders.then(|| options.despite_confounders(&address)),
