@@ -138,7 +138,8 @@ impl ShownTrend {
                 let version =
                     change.version.clone().filter(|version| Some(version) != change.previous_version.as_ref());
                 let since = version.unwrap_or_else(day);
-                format!("{} since {since}", format::change(Some(change.ratio - 1.0)).text())
+                let word = if change.is_new() { ", new" } else { "" };
+                format!("{} since {since}{word}", format::change(Some(change.ratio - 1.0)).text())
             }
             None if points < MIN_USEFUL => {
                 format!("{}; too few to detect a change", format::plural(points, "point"))
@@ -152,9 +153,9 @@ impl ShownTrend {
         self.lasting().map_or("soft", |change| tone(change).class())
     }
 
-    /// Whether nobody has confirmed or dismissed the last change.
+    /// Whether the last change is not new, and nobody has confirmed or dismissed it.
     pub fn is_open(&self) -> bool {
-        self.lasting().is_some_and(|change| change.annotation.is_none())
+        self.lasting().is_some_and(Change::is_open)
     }
 }
 

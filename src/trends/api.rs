@@ -206,6 +206,7 @@ fn change_at<'a>(trend: &'a Trend, run: &RunId) -> Result<&'a Change> {
     trend
         .changes
         .iter()
+        .filter(|change| !change.is_lost())
         .find(|change| begins_at(change) || was_annotated_at(change))
         .ok_or_else(|| Error::NotFound(format!("change of {} at run {:?}", trend.metric.key(), run.as_str())))
 }

@@ -23,7 +23,7 @@ pub fn command(change: &Change, metric: Metric, run: &Run) -> Option<String> {
     let is_commit = |version: &&String| version.len() == SHORT && version.bytes().all(|byte| byte.is_ascii_hexdigit());
     let [good, bad] = [&change.previous_version, &change.version].map(|version| version.as_ref().filter(is_commit));
     let (good, bad) = (good?, bad.filter(|bad| Some(*bad) != good)?);
-    if change.improved != Some(false) || change.returned.is_some() || !change.ratio.is_finite() {
+    if !change.found || change.improved != Some(false) || change.returned.is_some() || !change.ratio.is_finite() {
         return None;
     }
     let flags = command_of(&without_targets(run)?);
@@ -63,7 +63,7 @@ fn without_targets(run: &Run) -> Option<Plan> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::testing::finished;
+    use crate::{runs::testing::finished, trends::model::Support};
 
     fn change(versions: [&str; 2], ratio: f64) -> Change {
         let [previous_version, version] = versions.map(|version| Some(version.to_owned()));
@@ -79,6 +79,7 @@ mod tests {
             ratio,
             improved: Some(false),
             found: true,
+            support: Support::New,
             annotation: None,
             bisect: None,
         }

@@ -156,11 +156,16 @@ fn symbol(runs: &[RunPoint]) -> &'static str {
 }
 
 /// Draws vertical lines between the last point before a change and the first after it, and at the end of an episode.
-/// Dismissed changes have no lines.
+/// New changes have dotted lines, open ones dashed lines, and dismissed or lost ones none.
 fn lines(change: &Change) -> Vec<Value> {
     let status = change.annotation.as_ref().map(|annotation| annotation.status);
-    let Some(at) = change.at.filter(|_| status != Some(ChangeStatus::Dismissed)) else { return Vec::new() };
-    let dash = if status == Some(ChangeStatus::Confirmed) { "solid" } else { "dash" };
+    let is_shown = status != Some(ChangeStatus::Dismissed) && !change.is_lost();
+    let Some(at) = change.at.filter(|_| is_shown) else { return Vec::new() };
+    let dash = match status {
+        Some(_) => "solid",
+        None if change.is_new() => "dot",
+        None => "dash",
+    };
     let line = |at: usize, improved: Option<bool>| {
         let color = match improved {
             Some(true) => "good",

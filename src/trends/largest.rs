@@ -71,7 +71,9 @@ impl LargestChanges {
         }
         let now = now_ms();
         let size = |trend: &Trend| {
-            let change = trend.lasting_change().filter(|change| change.found && now - change.at_ms < MAX_AGE_MS)?;
+            let change = trend
+                .lasting_change()
+                .filter(|change| change.found && !change.is_new() && now - change.at_ms < MAX_AGE_MS)?;
             Some(change.ratio.ln().abs()).filter(|size| size.is_finite())
         };
         let mut largest: Vec<(f64, Arc<Trend>)> =

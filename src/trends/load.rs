@@ -39,13 +39,14 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
     let mut trends = Vec::with_capacity(cells.len());
     for known in cells {
         let runs = runs_of(state, &known).await?;
-        let mut open = 0;
+        let (mut open, mut new) = (0, 0);
         for metric in [Metric::Rps, Metric::P99Ms] {
             let annotated = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
             let runs = runs.clone();
             let work = move || history::changes(&history::points(&runs, metric), metric, &annotated);
             let changes = tokio::task::spawn_blocking(work).await.map_err(Error::internal)?;
-            open += changes.iter().filter(|change| change.annotation.is_none()).count();
+            open += changes.iter().filter(|change| change.is_open()).count();
+            new += changes.iter().filter(|change| change.is_new()).count();
         }
         let spans = history::spans(&history::points(&runs, Metric::Rps));
         trends.push(TrendInfo {
@@ -54,6 +55,7 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
             newest_at_ms: known.newest_at_ms,
             rps: spans.last().map(|span| span.median),
             open,
+            new,
             cell: known.cell,
         });
     }

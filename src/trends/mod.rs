@@ -4,8 +4,8 @@
 //! median. With runs as the unit, a permutation test would report every day's offset as a change. A run without an
 //! experiment is a point by itself.
 //!
-//! In reading order: [`cell`] groups runs, [`shifts`] finds changes in a series, [`history`] combines points, changes
-//! and annotations. All of these are pure. [`mod@pages`] and [`mod@api`] show the result. [`pins`] has the trends that
+//! In reading order: [`cell`] groups runs, [`shifts`] finds changes in a series, [`in_turn`] asks whether both versions
+//! were measured in turn, [`history`] combines points, changes and annotations. All of these are pure. [`mod@pages`] and [`mod@api`] show the result. [`pins`] has the trends that
 //! a user wants on the dashboard.
 
 pub mod api;
@@ -13,6 +13,7 @@ pub mod bisect;
 pub mod cell;
 pub mod charts;
 pub mod history;
+pub mod in_turn;
 pub mod largest;
 pub mod load;
 pub mod model;

@@ -59,6 +59,47 @@ impl std::str::FromStr for ChangeStatus {
     }
 }
 
+/// What supports a change besides the points that showed it first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Support {
+    /// Nothing yet: it is new. A series is searched with each new point, so some changes are noise.
+    #[default]
+    New,
+    /// It was found again after each of two more points, and is too large for correlated noise.
+    LaterPoints,
+    /// Both versions were measured in the same blocks of an experiment, and differ in the same direction.
+    SameBlocks,
+    /// It was found before, and later points do not support it.
+    Lost,
+}
+
+impl Support {
+    /// Whether more supports it than the points that showed it first.
+    pub fn is_enough(self) -> bool {
+        matches!(self, Self::LaterPoints | Self::SameBlocks)
+    }
+
+    /// Describes a change without an annotation.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::LaterPoints | Self::SameBlocks => "open",
+            Self::Lost => "not confirmed",
+        }
+    }
+
+    /// Explains it in a few words; none if there is nothing to explain.
+    pub fn explain(self) -> Option<&'static str> {
+        match self {
+            Self::New => Some("may be noise until more points confirm it"),
+            Self::LaterPoints => None,
+            Self::SameBlocks => Some("both versions differ in one experiment, too"),
+            Self::Lost => Some("later points do not show it"),
+        }
+    }
+}
+
 /// One point of a history: an experiment, or a run that belongs to none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Point {
@@ -88,6 +129,9 @@ pub struct RunPoint {
     pub value: f64,
     /// `valid` or `suspect`.
     pub verdict: Verdict,
+    /// The block of its experiment, if that is known to alternate between versions.
+    #[serde(skip)]
+    pub block: Option<u32>,
 }
 
 /// Consecutive points of one version.
@@ -142,6 +186,9 @@ pub struct Change {
     pub improved: Option<bool>,
     /// Whether it is found in the current history.
     pub found: bool,
+    /// What supports it.
+    #[serde(default)]
+    pub support: Support,
     /// Its annotation.
     pub annotation: Option<Annotation>,
     /// The command that finds the commit; null unless the target is worse since another commit of a repository.
@@ -195,17 +242,34 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Returns the changes that were not dismissed, oldest first.
+    /// Returns the changes that were neither dismissed nor lost, oldest first.
     pub fn changes_not_dismissed(&self) -> impl DoubleEndedIterator<Item = &Change> {
         let is_dismissed = |change: &Change| {
             change.annotation.as_ref().is_some_and(|annotated| annotated.status == ChangeStatus::Dismissed)
         };
-        self.changes.iter().filter(move |change| !is_dismissed(change))
+        self.changes.iter().filter(move |change| !is_dismissed(change) && !change.is_lost())
     }
 
     /// Returns the last change that lasts.
     pub fn lasting_change(&self) -> Option<&Change> {
         self.changes_not_dismissed().rev().find(|change| change.returned.is_none())
+    }
+}
+
+impl Change {
+    /// Whether it was found before, later points do not support it, and nobody has annotated it.
+    pub fn is_lost(&self) -> bool {
+        self.support == Support::Lost && self.annotation.is_none()
+    }
+
+    /// Whether neither later points nor a user has confirmed it.
+    pub fn is_new(&self) -> bool {
+        self.support == Support::New && self.annotation.is_none()
+    }
+
+    /// Whether it is certain enough and nobody has annotated it.
+    pub fn is_open(&self) -> bool {
+        self.support.is_enough() && self.annotation.is_none()
     }
 }
 
@@ -222,8 +286,11 @@ pub struct TrendInfo {
     pub newest_at_ms: i64,
     /// The throughput of the newest version, requests/s: the median of its points.
     pub rps: Option<f64>,
-    /// How many changes of throughput and p99 are not annotated.
+    /// How many changes of throughput and p99 are confirmed by later points or in the same blocks, and not annotated.
     pub open: usize,
+    /// How many others are new.
+    #[serde(default)]
+    pub new: usize,
 }
 
 /// A trend that a user has pinned to the dashboard.

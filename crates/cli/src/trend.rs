@@ -165,10 +165,11 @@ fn cells(list: &TrendList) -> String {
     if list.trends.is_empty() {
         return "no valid or suspect runs yet\n".to_owned();
     }
-    let head = ["target", "cell", ">runs", ">req/s", ">open changes"];
+    let head = ["target", "cell", ">runs", ">req/s", ">open changes", ">new"];
     let row = |info: &TrendInfo| {
-        let open = if info.open == 0 { "–".to_owned() } else { info.open.to_string() };
-        vec![cut(&info.cell.target, 30), info.cell.id.clone(), info.runs.to_string(), figure(info.rps), open]
+        let [open, new] =
+            [info.open, info.new].map(|count| if count == 0 { "–".to_owned() } else { count.to_string() });
+        vec![cut(&info.cell.target, 30), info.cell.id.clone(), info.runs.to_string(), figure(info.rps), open, new]
     };
     let rows = table(&head, &list.trends, row);
     with_below(&rows, list.trends.iter().map(|info| plain(&info.cell.setting())))
@@ -218,12 +219,15 @@ fn text(trend: &model::Trend) -> String {
     text
 }
 
-/// Describes a change in one line: when, by how much, and its annotation.
+/// Describes a change in one line: when, by how much, and its annotation or what supports it.
 fn describe(change: &Change) -> String {
     let id = short_id(change.run.as_str());
     let percent = (change.ratio - 1.0) * 100.0;
     let status = change.annotation.as_ref().map_or_else(
-        || "open".to_owned(),
+        || {
+            let why = change.support.explain().map_or(String::new(), |why| format!(": {why}"));
+            format!("{}{why}", change.support.describe())
+        },
         |annotation| {
             let note = annotation.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
             format!("{} by {}{note}", annotation.status.as_str(), annotation.by)
