@@ -250,7 +250,7 @@ fn history(pattern: &Pattern, fixture: &Run, random: &mut StdRng) -> Vec<Run> {
 }
 
 /// Returns a valid run as a template.
-fn fixture() -> anyhow::Result<Run> {
+pub fn fixture() -> anyhow::Result<Run> {
     let run = json!({
         "id": "", "labels": [], "origin": "agent", "target": "servy", "version": "1.0", "parameters": {}, "load": null,
         "repetition": 1, "phase": "finished", "verdict": "valid", "reasons": [], "created_by": "self-check",

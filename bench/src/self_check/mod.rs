@@ -6,10 +6,12 @@ pub mod change_points;
 mod compare;
 mod fed;
 mod gate;
+mod nightly;
 mod noise;
 mod plans;
 mod power;
 mod sequential;
+mod sweep_knees;
 mod tables;
 mod tally;
 mod world;
@@ -27,10 +29,12 @@ mod tests {
         bisection,
         compare::{Nights, across, interleaved},
         fed, gate,
+        nightly::{World, looks},
         noise::Within,
         plans::{self, Against},
         power::detectable,
         sequential,
+        sweep_knees::sweeps,
         tally::Share,
         world::{Differ, Metrics, Plan},
     };
@@ -161,6 +165,25 @@ mod tests {
         for found in [fed::zeros(0.77, 20, 36), fed::whole_milliseconds(24.0, 1.5, 20, 37)] {
             assert!(found.named.is_at_least(0.95), "{found:?}");
         }
+    }
+
+    #[test]
+    fn equal_targets_rarely_have_different_knees() {
+        for (noise, repetitions) in [(0.03, 5), (0.08, 6), (0.15, 8)] {
+            let knees = sweeps(false, noise, repetitions, 40, 22);
+            assert!(knees.differ.total == 40 && knees.differ.is_at_most(ALPHA), "{noise}, {repetitions}: {knees:?}");
+            assert!(knees.covers.is_at_least(1.0 - ALPHA), "{noise}, {repetitions}: {knees:?}");
+        }
+        let later = sweeps(true, 0.03, 6, 20, 23);
+        assert!(later.differ.is_at_least(0.9), "{later:?}");
+    }
+
+    #[test]
+    fn histories_that_are_searched_each_night_rarely_have_a_confirmed_change() {
+        let flat = looks(World::Autocorrelated(0.3), 60, 24);
+        assert!(flat.confirmed.is_at_most(ALPHA) && flat.shown.hits > flat.confirmed.hits, "{flat:?}");
+        let step = looks(World::Step(0.1), 20, 25);
+        assert!(step.until_confirmed.len() == 20, "{step:?}");
     }
 
     #[test]

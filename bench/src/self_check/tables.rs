@@ -6,6 +6,7 @@ mod nights;
 mod pages;
 mod plans;
 mod table;
+mod trends;
 
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ type Build = fn(usize) -> String;
 
 /// Prints all tables, with `rounds` rounds per figure of equal programs and fewer where programs differ.
 pub fn print(rounds: usize) -> anyhow::Result<()> {
-    let tables: [(&str, Build); 12] = [
+    let tables: [(&str, Build); 14] = [
         ("within one experiment", pages::interleaved),
         ("minimum detectable effect", pages::detectable),
         ("fed", fed::worlds),
@@ -29,6 +30,8 @@ pub fn print(rounds: usize) -> anyhow::Result<()> {
         ("until decided", gates::until_decided),
         ("gates of two nights", gates::nights),
         ("bisections", gates::bisections),
+        ("sweep knees", trends::knees),
+        ("nightly looks", trends::nightly),
     ];
     for (name, table) in tables {
         let start = Instant::now();

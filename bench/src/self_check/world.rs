@@ -93,7 +93,7 @@ pub fn at_ms(night: usize, place: usize) -> i64 {
 }
 
 /// Returns a run without metrics.
-fn blank(experiment: &str, target: &str, size: usize, repetition: u32, at: i64) -> Run {
+pub fn blank(experiment: &str, target: &str, size: usize, repetition: u32, at: i64) -> Run {
     let run = json!({
         "id": format!("{experiment}-{target}-{size}-{repetition}"), "experiment": experiment, "labels": [],
         "origin": "agent", "interleaved": true, "target": target, "version": null,
