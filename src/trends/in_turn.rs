@@ -28,7 +28,7 @@ fn measured<'a>(points: &'a [Point], version: &str) -> Vec<Observation<'a>> {
         let experiment = point.experiment.as_ref().map(ExperimentId::as_str);
         point.runs.iter().filter_map(move |run| {
             let (block, value) = (run.block?, run.value);
-            Some(Observation { experiment, block, agent: None, interleaved: true, paired: false, value })
+            Some(Observation { experiment, block, agent: None, at_ms: None, interleaved: true, paired: false, value })
         })
     };
     own.flat_map(of_point).collect()
