@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
+    basis::{Basis, basis},
     cell::Cell,
     metric::Metric,
-    pair::{Basis, basis},
     statistics::{self, Question},
 };
 use crate::{compare::comparison_context::ComparisonContext, runs::model::Run, web::format};
