@@ -300,9 +300,10 @@ impl Basis {
         Some((ratio(highest)? / ratio(lowest)?).sqrt() - 1.0)
     }
 
-    /// Returns how many more repetitions would find less than `found`.
+    /// Returns how many more repetitions would find less than `found`; none if mostly rounding hides it.
     pub fn more(&self, found: f64, noise: [Option<Noise>; 2], level: f64, min_effect: f64) -> Option<MoreRepetitions> {
-        (self.is_in_turn() && self.rounded.is_none()).then_some(())?;
+        let is_too_coarse = self.hidden().is_some_and(|hidden| 2.0 * hidden > found);
+        (self.is_in_turn() && !is_too_coarse).then_some(())?;
         let now = self.counts().into_iter().min()?;
         MoreRepetitions::for_less(now, found, power::scatter(&self.strata, noise)?, level, min_effect)
     }

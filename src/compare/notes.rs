@@ -16,7 +16,7 @@ use crate::{
         note::{Level, Note},
         significance::Questions,
         stat::Stat,
-        statistics::Decision,
+        statistics::{Decision, MIN_EFFECT},
     },
     metrics,
     results::verdict::cell::{TOO_NOISY, are_too_short},
@@ -253,11 +253,14 @@ fn merged_histograms(rows: &[Row]) -> Option<Note> {
     (count > 0).then(|| info("Percentiles from merged histograms.", text))
 }
 
-/// Values that were rounded before they were read.
+/// Values that were rounded before they were read, by more than half of the usual minimum effect.
 fn rounded(rows: &[Row]) -> Option<Note> {
     let stats = || rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.stats);
+    let is_coarse = |stat: &&Stat| {
+        stat.rounding.is_some_and(|by| by > MIN_EFFECT / 2.0 * stat.spread.as_ref().map_or(0.0, |all| all.min.abs()))
+    };
     let coarsest = |metric: Metric| {
-        let known = stats().filter(|stat| stat.metric == metric && stat.rounding.is_some());
+        let known = stats().filter(|stat| stat.metric == metric).filter(is_coarse);
         known.max_by(|one, other| one.rounding.unwrap_or(0.0).total_cmp(&other.rounding.unwrap_or(0.0)))
     };
     let metrics: Vec<String> = metrics::judged()

@@ -143,7 +143,7 @@ pub fn interval(low: f64, high: f64) -> String {
             format!("{sign}{percent}{NBSP}%")
         }
     };
-    let least = if high >= 9.0 { 0 } else { 1 };
+    let least = usize::from(high < 9.0);
     let both = |digits: usize| (end(low, digits), end(high, digits));
     let differ = (least..MOST).map(both).find(|(low, high)| low != high);
     let (low, high) = differ.unwrap_or_else(|| both(least));

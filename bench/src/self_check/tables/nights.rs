@@ -45,8 +45,9 @@ pub fn two(rounds: usize) -> String {
         let none = across(nights, rounds, 4);
         let mut figures =
             percent(&[none.any, none.any, none.any, none.cannot_say, none.covers, none.runs_alone, none.any]);
-        figures[1..3].fill("–".to_owned());
-        figures[6] = "–".to_owned();
+        for place in [1, 2, 6] {
+            "–".clone_into(&mut figures[place]);
+        }
         table.line(name, &figures);
     };
     for gap in [7, 14] {

@@ -137,14 +137,15 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let curve = |name, dash, figure| Curve::new(name, mark.role(), dash, From::Usage, figure);
     let is_known = |figure| points.figures(From::Usage, figure).flatten().next().is_some();
     // Before protocol 26, and from some sources, only the working set is known.
-    let (held, of_generator) = match is_known(HELD) {
-        true => (curve("target", "solid", HELD), "generator.held_memory_bytes"),
-        false => (curve("working set of the target", "solid", WORKING_SET), "generator.memory_bytes"),
+    let (own, of_generator) = if is_known(HELD) {
+        (curve("target", "solid", HELD), "generator.held_memory_bytes")
+    } else {
+        (curve("working set of the target", "solid", WORKING_SET), "generator.memory_bytes")
     };
     let cache = is_known(FILE_CACHE).then(|| curve("file cache of the target", "dash", FILE_CACHE));
     let peak = curve("target peak, with file cache", "dot", "target.peak_memory_bytes");
-    let most = maximum(points, held.figure, MIB);
-    let target = [held].into_iter().chain(cache).chain([peak]);
+    let most = maximum(points, own.figure, MIB);
+    let target = [own].into_iter().chain(cache).chain([peak]);
     let curves: Vec<Curve> = target.chain(k6(points, of_generator)).map(in_mib).collect();
     let ceiling = size.map(|size| size.total_memory_bytes() as f64 / MIB);
     let all = curves.iter().flat_map(|curve| points.figures(From::Usage, curve.figure).flatten());
