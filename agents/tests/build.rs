@@ -137,7 +137,8 @@ impl World {
             let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
             std::fs::set_permissions(folder, open).expect("a mode");
         }
-        let sandbox = format!("[sandbox]\nread = [{toolchain:?}]\nwrite = [{packages:?}]");
+        let (read, write) = (toolchain.display(), packages.display());
+        let sandbox = format!("[sandbox]\nread = [\"{read}\"]\nwrite = [\"{write}\"]");
         self.offer("[\"*\"]", &sandbox);
         toolchain.join("version")
     }
