@@ -174,7 +174,7 @@ mod tests {
             assert!(knees.differ.total == 40 && knees.differ.is_at_most(ALPHA), "{noise}, {repetitions}: {knees:?}");
             assert!(knees.covers.is_at_least(1.0 - ALPHA), "{noise}, {repetitions}: {knees:?}");
         }
-        let later = sweeps(true, 0.03, 6, 20, 23);
+        let later = sweeps(true, 0.01, 8, 20, 23);
         assert!(later.differ.is_at_least(0.9), "{later:?}");
     }
 

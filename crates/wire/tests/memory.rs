@@ -55,7 +55,9 @@ fn many_different_values_need_bounded_memory_and_have_a_stated_error() {
     for percent in [50.0, 90.0, 99.0, 99.9] {
         let expected = percent / 100.0 * 600.010;
         let found = report.latency.percentile(percent).expect("known");
-        assert!(found.error_ms > 0.0 && found.error_ms < 1e-5 * expected, "{percent}: {found:?}");
+        // hey prints four decimals of a second.
+        let most = 0.05 + 1e-5 * expected;
+        assert!(found.error_ms > 0.0 && found.error_ms < most, "{percent}: {found:?}");
         assert!((found.ms - expected).abs() <= found.error_ms + 1e-9, "{percent}: {found:?} instead of {expected}");
     }
     assert!(grown < 64 << 20, "{} MiB", grown >> 20);

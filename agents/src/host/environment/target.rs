@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn where_a_program_is_below_the_agents_own_folders_is_no_fact() {
         let folder = tempfile::tempdir().expect("a folder");
-        let text = "name = \"x\"\nversion = \"1\"\ncommand = [\"bin/x\"]\n[ready]\npath = \"/\"";
+        let text = "name = \"x\"\nversion = \"1\"\ncommand = [\"bin/x\", \"{port}\"]\n[ready]\npath = \"/\"";
         let of = |build: &str| {
             let place = folder.path().join("agent.builds/x/done").join(build);
             std::fs::create_dir_all(place.join("bin")).expect("a folder");
@@ -125,7 +125,9 @@ mod tests {
             std::fs::write(place.join("bin/x"), "program").expect("a file");
             let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             std::fs::set_permissions(place.join("bin/x"), executable).expect("a mode");
-            facts(&manifest::load(&place).0.remove(0), &[&folder.path().join("agent.builds")])
+            let (mut manifests, errors) = manifest::load(&place);
+            assert_eq!(errors, [], "the manifest is valid");
+            facts(&manifests.remove(0), &[&folder.path().join("agent.builds")])
         };
         let first = of("1234-ab");
         assert_eq!(
