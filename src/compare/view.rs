@@ -150,12 +150,7 @@ impl Comparison {
         let base = chosen.unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            if by != By::Run {
-                let cells: Vec<Vec<&Run>> = row.cells.iter().map(|cell| cell.counting().collect()).collect();
-                row.confounders = comparability::confounders(&cells, by, &known.environments);
-                row.work = equal_work::different_work(row, &subjects, known);
-            }
-            row.cells.iter_mut().for_each(|cell| cell.noise = past::noise_of(cell.counting(), &known.history));
+            add_context(row, by, &subjects, known);
         }
         let compared = Base { subject: base, is_chosen: chosen.is_some() };
         let questions = significance::answer(&mut rows, compared, options, known);
@@ -339,6 +334,18 @@ impl Comparison {
     /// Number of compared runs.
     pub fn run_count(&self) -> usize {
         self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).sum()
+    }
+}
+
+/// Adds to a row what limits its comparison, and the noise of its cells in the past.
+fn add_context(row: &mut Row, by: By, subjects: &[Subject], known: &ComparisonContext) {
+    if by != By::Run {
+        let cells: Vec<Vec<&Run>> = row.cells.iter().map(|cell| cell.counting().collect()).collect();
+        row.confounders = comparability::confounders(&cells, by, &known.environments);
+        row.work = equal_work::different_work(row, subjects, known);
+    }
+    for cell in &mut row.cells {
+        cell.noise = past::noise_of(cell.counting(), &known.history);
     }
 }
 
