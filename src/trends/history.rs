@@ -189,7 +189,7 @@ fn improved(metric: Metric, rise: bool) -> Option<bool> {
 }
 
 /// Matches changes with annotations, each with at most one. An annotation matches a change of the same direction at
-/// most [`MAX_MOVE`] points away, the nearest first. An annotation of the return of an episode applies to the episode.
+/// most `MAX_MOVE` points away, the nearest first. An annotation of the return of an episode applies to the episode.
 fn matched<'a>(
     points: &[Point],
     shifts: &[Shift],

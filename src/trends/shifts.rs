@@ -10,7 +10,7 @@
 //! or two as more runs arrive, which is why an annotation applies to nearby points, too.
 //!
 //! A series is searched again with each new point, and each search is another chance of a false change. So a change is
-//! new until it has been found in [`LOOKS`] searches in a row and withstands the autocorrelation of usual nights.
+//! new until it has been found in `LOOKS` searches in a row and withstands the autocorrelation of usual nights.
 
 use crate::compare::statistics::{
     MIN_EFFECT,

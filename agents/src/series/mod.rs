@@ -6,7 +6,7 @@
 //! - [`recording`]: one k6 process from start to end. [`crate::engine::k6::receiver`] accepts its pushes,
 //!   [`crate::engine::k6::remote_write`] unpacks them within limits, and [`messages`] defines their content.
 //! - [`collector`]: turns pushes into seconds; [`clock`]: one for all series; [`level`]: detects the end of a warm-up.
-//! - [`sampler`]: resource usage, sampled from the kernel; [`consumption`]: that of a target or a load generator; [`kernel`]:
+//! - [`sampler`]: resource usage, sampled from the kernel; `consumption`: that of a target or a load generator; [`kernel`]:
 //!   parses the kernel's files.
 //! - [`shared`]: everything else on the run's cores and network; [`network`]: parses the kernel's network files.
 //! - [`load_time`]: how long the load lasted, without `setup()`, `teardown()` and waits; limits a series to it.
