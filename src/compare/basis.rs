@@ -174,7 +174,9 @@ impl Basis {
     }
 
     fn exact_effect(&self, metric: Metric, level: f64) -> Option<Effect> {
-        if metric.is_share() {
+        let mut values = self.strata.iter().flat_map(|one| one.base.iter().chain(&one.other));
+        // The medians of experiments could have a ratio beside a figure of 0.
+        if metric.is_share() || values.any(|value| *value <= 0.0) {
             return None;
         }
         match &self.measured {
