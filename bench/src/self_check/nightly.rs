@@ -20,7 +20,7 @@ use super::{
 /// Experiments of a history.
 const NIGHTS: usize = 60;
 
-/// The first night on which somebody looks.
+/// The first night after which the history is searched.
 const FIRST: usize = 10;
 
 /// Night of a true change.
@@ -126,7 +126,7 @@ pub fn quantile(nights: &[usize], share: f64) -> Option<usize> {
     sorted.get(place.min(sorted.len().saturating_sub(1))).copied()
 }
 
-/// Simulates histories at which somebody looks each night.
+/// Simulates histories that are searched after each night.
 pub fn looks(world: World, count: usize, seed: u64) -> Nightly {
     let Ok(fixture) = fixture() else { return Nightly::default() };
     let history = |random: &mut StdRng| look(world, &fixture, random);
